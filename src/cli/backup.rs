@@ -1,4 +1,4 @@
-//! `eldest backup`: the whole state as one file that `eldest restore` takes in again.
+//! `eldest backup`: writes the whole state to one file, which `eldest restore` reads.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -76,7 +76,7 @@ pub async fn run(args: &BackupArgs) -> Result<(), Failure> {
 }
 
 impl BackupArgs {
-    /// Gives on what comes, and says what it was once all of it has been checked.
+    /// Writes the pieces as they come. Returns the head of the backup after all of it was checked.
     async fn take(
         &self,
         out: &mut impl Write,
@@ -95,11 +95,11 @@ impl BackupArgs {
     }
 }
 
-/// Where a path leads.
+/// The kind of file that a path leads to.
 enum Place {
-    /// What this process writes to anyway. To open it anew would empty a file that it appends to.
+    /// The file is this process's stdout. Opening it again would empty a file that stdout appends to.
     Stdout,
-    /// A file that is there or will be. It is replaced by a rename, and a link to it stays.
+    /// A file that exists or will be created. It is replaced by a rename, and a link to it stays.
     File(PathBuf),
     /// A device or a pipe. A rename would put a file in its place, and `/dev/null` would be gone for every program.
     Device,
@@ -110,7 +110,7 @@ impl Place {
         if fs::symlink_metadata(path).is_err() {
             return Ok(Place::File(path.to_path_buf()));
         }
-        // A link that leads nowhere is refused.
+        // A link to a file that does not exist is refused.
         let found = fs::metadata(path)?;
         let stdout = rustix::fs::fstat(io::stdout())?;
         if (found.dev(), found.ino()) == (stdout.st_dev, stdout.st_ino) {
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-/// Reads all of it, and holds none of it.
+/// Checks a whole backup file without holding it in memory.
 pub fn checked(path: &Path) -> Result<BackupHead, Failure> {
     let file = File::open(path).map_err(Failure::file(path))?;
     let mut file = BufReader::with_capacity(256 << 10, file);

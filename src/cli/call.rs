@@ -34,7 +34,7 @@ fn path(text: &str) -> Result<String, &'static str> {
     if text.starts_with('/') { Ok(text.to_string()) } else { Err("a path begins with a slash") }
 }
 
-/// Prints the answer's body as it came; a refusal ends the command like everywhere else.
+/// Prints the body of the answer unchanged. A refusal ends the command like in every other command.
 pub async fn run(args: &CallArgs) -> Result<(), Failure> {
     let mut request = Request::new(args.method.clone(), args.path.as_str()).within(ACT_MAX);
     if let Some(body) = &args.body {

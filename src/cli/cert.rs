@@ -1,6 +1,8 @@
-//! `eldest cert`: a certificate authority for those who have none, certificates for nodes and clients, and what is in one.
+//! `eldest cert`: creates a certificate authority for clusters without one, issues certificates for nodes and
+//! clients, and shows the contents of a certificate.
 //!
-//! Keys are made here and leave the machine only in files that nobody but their owner reads. Nothing is ever overwritten.
+//! Keys are made on this machine, and are written only to files that nobody but the owner can read. No file is ever
+//! overwritten.
 
 mod files;
 mod issue;
@@ -16,7 +18,7 @@ use crate::config::{Config, Flags, MemberSettings, Mistakes, Sources, Wrong, Wro
 use files::Folder;
 use issue::Authority;
 
-/// As long as people keep machines, and shorter than they remember.
+/// About as long as a machine is kept, and short enough that people remember the renewal.
 const NODE_DAYS: u32 = 825;
 
 #[derive(Debug, Parser)]
@@ -136,7 +138,7 @@ fn client(name: &str, into: &Into) -> Result<(), Failure> {
     print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
 }
 
-/// Only the topology counts here. That it names no node of its own is no mistake.
+/// Only the topology matters here. A topology that does not name its own node is no mistake.
 fn read(topology: &Path, node: Option<u64>) -> Result<Config, Failure> {
     let load = |node| {
         let flags = Flags { node, insecure: Some(true), ..Flags::default() };
@@ -145,7 +147,7 @@ fn read(topology: &Path, node: Option<u64>) -> Result<Config, Failure> {
     let mut loaded = load(node);
     if node.is_none() && loaded.is_err() {
         loaded = load(Some(1));
-        // Its first node may have any id, and the mistake names them.
+        // The first node may have any id. The mistake lists the ids, so the first one is taken.
         let ids = loaded.as_ref().err().and_then(first_id);
         loaded = ids.map_or(loaded, |first| load(Some(first)));
     }

@@ -1,4 +1,4 @@
-//! `eldest check`: reads settings and topology as `serve` does, says everything that is wrong, and starts nothing.
+//! `eldest check`: reads settings and topology as `serve` does, reports all mistakes, and starts nothing.
 
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ fn facts(config: &Config) -> Table {
     table
 }
 
-/// How much of the cluster must be left.
+/// A sentence about how many nodes must be left for the cluster to go on.
 fn goes_on(config: &Config) -> String {
     let nodes = config.members.len();
     match config.mode {

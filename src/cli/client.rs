@@ -1,7 +1,7 @@
-//! Where the small commands call, and how what a call comes to ends a command.
+//! The nodes that the small commands call, and how the outcome of a call ends a command.
 //!
-//! Several addresses may be given; they are tried in turn while nothing has been sent. A node that does not lead
-//! says who does, and the call goes there, once.
+//! Several addresses may be given. They are tried in turn while nothing has been sent. A node that does not lead
+//! names the leader, and the call is sent to the leader, once.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -12,7 +12,8 @@ use crate::client::{Answer, CallError, Caller, End, Lines, Request};
 pub use eldest_load::TlsArgs;
 use serde_json::Value;
 
-/// The nodes that `ELDEST_NODES` names, as some programs call it; else those that `eldest dev` and the tour start, on this machine alone.
+/// The nodes that `ELDEST_NODES` names, as some programs call the variable. Without it, the nodes that `eldest dev`
+/// and the tour start on this machine.
 pub static DEFAULT_URLS: LazyLock<String> = LazyLock::new(|| {
     let named = std::env::var("ELDEST_NODES").ok().filter(|urls| !urls.is_empty());
     named.unwrap_or_else(|| "http://127.0.0.1:9000,http://127.0.0.2:9000,http://127.0.0.3:9000".to_string())
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Makes the call on the first node that can be connected to, and on the leader if that one points there.
+    /// Calls the first node that accepts a connection, and the leader if that node names one.
     pub async fn call(&self, request: &Request) -> Result<Answer, Failure> {
         Ok(self.caller()?.call(&self.url, request).await?)
     }
@@ -56,13 +57,13 @@ impl Target {
         })
     }
 
-    /// The same, where anything but success is a refusal and the answer is JSON (or nothing).
+    /// Makes the call, and returns the JSON of the answer (or nothing). Any status but success is a refusal.
     pub async fn ask(&self, request: &Request) -> Result<Value, Failure> {
         json(&self.call(request).await?.taken()?)
     }
 }
 
-/// No body is null.
+/// An answer without a body gives null.
 pub fn json(answer: &Answer) -> Result<Value, Failure> {
     if answer.body.is_empty() { Ok(Value::Null) } else { Ok(answer.read()?) }
 }
@@ -73,15 +74,15 @@ impl From<CallError> for Failure {
     }
 }
 
-/// An argument that is JSON.
+/// Parses an argument that is JSON.
 pub fn json_text(text: &str) -> Result<Value, String> {
     serde_json::from_str(text)
         .map_err(|error| format!("this is not JSON: {error}; a text is written '{}'", Value::from(text)))
 }
 
-// Reading an answer without an end, for printing.
+// The functions below read an endless answer in order to print it.
 
-/// The next line; none when the answer has ended, or has broken off.
+/// The next line. Returns `None` when the answer has ended or has broken off.
 pub async fn next(lines: &mut Lines) -> Result<Option<String>, Failure> {
     match lines.next().await {
         Ok(line) => Ok(Some(line)),

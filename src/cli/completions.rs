@@ -1,4 +1,4 @@
-//! `eldest completions`: what a shell completes commands by.
+//! `eldest completions`: prints the completion script of a shell.
 
 use clap::{Command, Parser};
 use clap_complete::{Shell, generate};

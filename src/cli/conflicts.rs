@@ -1,4 +1,4 @@
-//! `eldest conflicts`: what merges overrode, one value at a time: looked at, put back, or let go.
+//! `eldest conflicts`: the values that merges overrode. A person looks at them one by one, and restores or drops each.
 
 mod drop_many;
 mod list;

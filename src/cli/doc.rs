@@ -1,4 +1,4 @@
-//! `eldest doc`: documents, any JSON under a key, changed only by whoever has seen what is there, if that is wanted.
+//! `eldest doc`: documents, which are JSON values under keys. A write can require that the document is still as the writer has seen it.
 
 use std::fs::read_to_string;
 use std::time::Duration;
@@ -112,7 +112,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// As members of a payload, each with its comma before it.
+    /// The options as members of a payload, each with a comma before it.
     fn members(&self) -> String {
         let mut out = String::new();
         out.extend(self.if_role.as_ref().map(|role| format!(",\"if_role\":{}", json!(role))));
@@ -139,13 +139,13 @@ struct Ends {
 }
 
 impl Ends {
-    /// As members of a payload, each with its comma before it.
+    /// The options as members of a payload, each with a comma before it.
     fn members(&self) -> String {
         let mut out = String::new();
         out.extend(self.ttl.map(|ttl| format!(",\"ttl_ms\":{}", ttl.as_millis())));
         out.extend(self.with.as_ref().map(|with| format!(",\"with\":{}", json!(with))));
         out.extend(self.lease_token.map(|token| format!(",\"token\":{token}")));
-        // The environment may have one for other documents.
+        // The environment may have a secret that is meant for other documents.
         let secret = self.secret.as_ref().filter(|_| self.with.is_some());
         out.extend(secret.map(|secret| format!(",\"secret\":{}", json!(secret))));
         out
@@ -176,7 +176,7 @@ pub async fn run(args: &DocArgs) -> Result<(), Failure> {
     }
 }
 
-/// As it is, to the last digit.
+/// Prints the value as it is stored, to the last digit.
 async fn get(target: &Target, key: &str) -> Result<(), Failure> {
     let request = Request::get(format!("/v1/docs/{}", encoded(key)));
     let answer = target.call(&request).await?.taken()?;
@@ -185,7 +185,8 @@ async fn get(target: &Target, key: &str) -> Result<(), Failure> {
     out.end()
 }
 
-/// A list that begins with this key has it first, if there is such a document; if not, it is asked for to be told so.
+/// Prints a document with its revision. It asks for a list that begins with this key, which has the document first if
+/// it exists. If it does not, the document itself is asked for, to get the refusal.
 async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
     let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key))]);
     let page: Page<Box<RawValue>> = target.call(&Request::get(path)).await?.taken()?.read()?;
@@ -195,7 +196,7 @@ async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
     }
 }
 
-/// The value goes as it was typed: numbers keep all their digits.
+/// The value is sent as it was typed: numbers keep all their digits.
 async fn put(
     target: &Target,
     key: &str,
@@ -210,7 +211,7 @@ async fn put(
     Ok(target.ask(&request).await?["result"].take())
 }
 
-/// The JSON itself, `@FILE`, or `-` for standard input.
+/// The value: JSON itself, `@FILE`, or `-` for standard input.
 fn value_of(given: &str) -> Result<String, Failure> {
     let (text, from) = match given.strip_prefix('@') {
         Some(path) => (read_to_string(path).map_err(Failure::file(path))?, Some(path)),
@@ -255,7 +256,7 @@ fn row(item: &RawValue) -> Option<DocumentRow> {
 }
 
 fn table(items: &[Box<RawValue>]) -> String {
-    /// Of a value; `get` has the whole of it.
+    /// The characters of a value that the table shows. `get` prints the whole value.
     const SHOWN_CHARS: usize = 60;
     if items.is_empty() {
         return "no documents".to_string();

@@ -1,7 +1,7 @@
-//! `eldest doctor`: looks at every node and says what is wrong, how bad it is, and what to type about it.
+//! `eldest doctor`: looks at every node, and reports what is wrong, how bad it is, and which command helps.
 //!
-//! Every node is asked twice, a second apart, for what it says of itself and of the others; only a member that is asked at an
-//! address of its own is judged. `judge` is a pure function of all these answers.
+//! Every node is asked twice, a second apart, about itself and the other nodes. Only a member with an address of its
+//! own is judged. `judge` is a pure function of all these answers.
 
 mod ask;
 mod clocks;

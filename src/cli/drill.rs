@@ -1,11 +1,12 @@
-//! `eldest drill`: takes the leader away under load, and says what that cost: how long no write was acknowledged, whether one that
-//! was is lost, and whether two ever held one role.
+//! `eldest drill`: takes the leader away under load, and reports the cost: how long no write was acknowledged,
+//! whether an acknowledged write is lost, and whether two instances ever held one role.
 //!
 //! ```text
 //!  gather ─▶ ready? ─▶ writers, holders ─▶ break ─▶ another leads, and takes writes ─▶ mend ─▶ it is back ─▶ look at what was written
 //! ```
 //!
-//! What is written is the drill's own, below `drill/`, and gone when it ends. Whatever ends it, what it broke is mended.
+//! The drill writes only below `drill/`, and removes all of that when it ends. It mends what it broke, whatever ends
+//! it.
 
 mod course;
 mod kind;
@@ -34,7 +35,7 @@ use watch::LeaderWatch;
 use writers::Holders;
 use writers::Writers;
 
-/// Shown when it was not confirmed.
+/// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
 A drill takes the leader away from a cluster that is in use: for about a second nobody can write, and every program on
 it sees that. It writes a few hundred small documents a second below drill/ and removes them when it ends.";
@@ -77,7 +78,7 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
         }
     };
     tally.lock().unwrap_or_else(PoisonError::into_inner).ends();
-    // Whatever has happened: what is broken is mended, and nothing of the drill stays.
+    // This runs after every outcome: it mends what is broken, and removes everything that the drill wrote.
     let undone = async {
         course.mend_what_is_broken().await;
         let kept = writers.end(&client).await;
@@ -94,7 +95,7 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
     Ok(DrillReport::new(args.kind, place, course.into_outcome(), &tally, kept, told))
 }
 
-/// One that goes on trying, as a program's would.
+/// A client that retries, as a program's client does.
 fn client(target: &Target, place: &DrillPlace) -> Result<Client, Failure> {
     let builder = Client::builder(place.urls.clone()).tls(target.tls.files());
     let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));

@@ -1,13 +1,14 @@
-//! `eldest exec`: a command that runs while it holds a role, and never without.
+//! `eldest exec`: runs a command while it holds a role, and never without the role.
 //!
 //! ```text
 //!  asked ── granted ──▶ runs ◀──────── proved ────────┐
 //!                        │                            │
 //!                        ├─ two thirds of the ttl ─▶ frozen ── nine tenths ─▶ killed
-//!                        └─ ends by itself: survivors are killed, the role is given back
+//!                        └─ ends by itself: survivors are killed, the role is released
 //! ```
 //!
-//! The lease is counted from when it was asked for, so the command stands still before anybody else can have the role.
+//! The lease is counted from when it was asked for, so the command is frozen before another instance can have the
+//! role.
 
 pub mod end;
 mod group;
@@ -191,7 +192,7 @@ async fn run_with(
     match (&end, all_gone) {
         (ExecEnd::Lost { .. }, _) => {}
         (_, true) => GiveUp::release(guard).await,
-        // Something of it may still be at work: the role is kept from others until the lease lapses.
+        // Some process of the command may still be at work, so the role stays reserved until the lease lapses.
         (_, false) => {
             super::out::note("children of the command cannot be killed; the role lapses by itself");
             GiveUp::lapse(guard).await;

@@ -1,4 +1,4 @@
-//! What a command may end with. One line on stderr for people, one exit code for scripts.
+//! The ends of a command: one line on stderr for people, and one exit code for scripts.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::config::Mistakes;
 use crate::storage::StorageError;
 use eldest_load::BenchError;
 
-/// Shown at the end of `eldest --help`.
+/// The text at the end of `eldest --help`.
 pub const TABLE: &str = "\
 Exit codes:
   0    done
@@ -35,52 +35,52 @@ Exit codes:
 
 #[derive(Debug)]
 pub enum Failure {
-    /// Whoever read the output has gone: no failure at all.
+    /// The reader of the output has gone. This is no failure.
     NobodyReads,
     Output(io::Error),
     File {
         path: PathBuf,
         error: io::Error,
     },
-    /// The command changes more than it seems to, and was not confirmed.
+    /// The command has wide effects and was not confirmed.
     NotConfirmed {
         what: &'static str,
     },
-    /// By neither its id nor its name.
+    /// No node has this id or name.
     NoSuchNode {
         wanted: String,
         names: Vec<String>,
     },
-    /// The cluster is not as it has to be for this.
+    /// The cluster is not in the state that the command requires.
     NotNow {
         what: String,
     },
-    /// One that was to be run.
+    /// A command that should be run has failed.
     Command {
         command: String,
         why: String,
     },
-    /// Somebody had enough.
+    /// A signal interrupted the command.
     BrokenOff {
         signal: i32,
     },
-    /// What was typed is no command.
+    /// The arguments are not a valid command.
     Usage {
         what: String,
     },
-    /// A value that is none.
+    /// A value is not valid JSON.
     NotJson {
         what: String,
     },
     NotHeld {
         role: String,
     },
-    /// The machine gives no threads or no timers.
+    /// The machine provides no threads or no timers.
     NoRuntime(io::Error),
-    /// What a call came to.
+    /// The error of a call.
     Call(CallError),
     Storage(StorageError),
-    /// A directory without what was asked for.
+    /// The directory does not contain what was asked for.
     NothingThere {
         path: PathBuf,
         what: &'static str,
@@ -88,11 +88,11 @@ pub enum Failure {
     Damaged {
         what: Vec<String>,
     },
-    /// A cluster with something wrong: what that is has been printed.
+    /// Something is wrong with the cluster. The findings have been printed.
     Unwell {
         count: usize,
     },
-    /// One that cannot be made or read.
+    /// A certificate cannot be made or read.
     Certificate {
         why: String,
     },
@@ -100,7 +100,7 @@ pub enum Failure {
     Serve(ServeError),
     Dev(DevError),
     Bench(BenchError),
-    /// With codes of its own.
+    /// An end of `eldest exec`, which has codes of its own.
     Exec(ExecEnd),
 }
 
@@ -135,7 +135,7 @@ impl Failure {
         }
     }
 
-    /// As a cluster writes a problem; what is refused here has its own exit code for a code.
+    /// The failure in the format of a cluster's problem. A failure of this program has its exit code as its code.
     pub fn document(&self) -> Value {
         let (code, title) = match self {
             Failure::Call(CallError::Refused(problem)) => {
@@ -170,7 +170,7 @@ impl Failure {
         })
     }
 
-    /// Whoever read stdout may have gone.
+    /// The failure of a write to stdout, whose reader may have gone.
     pub fn output(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::NobodyReads,
@@ -184,7 +184,7 @@ impl Failure {
     }
 }
 
-/// What scripts tell refusals apart by.
+/// The exit codes by which scripts distinguish refusals.
 fn of_status(status: u16) -> u8 {
     match status {
         404 => 6,

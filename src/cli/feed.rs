@@ -1,6 +1,7 @@
-//! `eldest feed`: what happens in the cluster, one line of JSON an event, for as long as it lasts.
+//! `eldest feed`: prints the events of the cluster, one line of JSON for each, without an end.
 //!
-//! When the node that tells it goes away, the next one goes on where it was: nothing is missed and nothing comes twice.
+//! If the node that serves the feed fails, the next node goes on from the same position: no event is missed, and none
+//! comes twice.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::exit::Failure;
 use super::out::{Out, note};
 use crate::client::{CallError, Caller, Lines, encoded};
 
-/// Between two tries: an election takes about as long.
+/// The pause between two tries. An election takes about as long.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Parser)]
@@ -47,7 +48,7 @@ pub struct FeedArgs {
     target: Target,
 }
 
-/// What every line has.
+/// The members that every line has.
 #[derive(Debug, Default, Deserialize)]
 struct Told {
     id: Option<String>,
@@ -68,7 +69,7 @@ pub async fn run(args: &FeedArgs) -> Result<(), Failure> {
     let (caller, since, left) = (args.target.caller()?, args.since.clone(), args.count.unwrap_or(u64::MAX));
     let mut reading = Reading { args, caller, since, left };
     let mut urls = args.target.url.clone();
-    // The first time, nobody to ask is a failure; later it is an outage, which ends.
+    // At the start, an unreachable cluster is a failure. Later it is an outage, which will end.
     let mut lines = reading.caller.open(&urls, &reading.path()).await?;
     while reading.left > 0 {
         reading.read(&mut lines).await?;
@@ -91,7 +92,7 @@ impl Reading<'_> {
         path
     }
 
-    /// Prints until the answer ends.
+    /// Prints lines until the answer ends.
     async fn read(&mut self, lines: &mut Lines) -> Result<(), Failure> {
         let mut out = Out::new();
         while self.left > 0
@@ -112,7 +113,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Tries until a node goes on, or says that it never will.
+    /// Retries until a node continues the feed, or says that it never will.
     async fn again(&self, urls: &[String]) -> Result<Lines, Failure> {
         let mut noted = false;
         loop {

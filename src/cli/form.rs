@@ -8,7 +8,7 @@ use super::exit::Failure;
 use super::output::Output;
 use crate::client::Request;
 
-/// Shown when it was not confirmed.
+/// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
 A cluster forms once, by itself, when every node of the topology is up and has never been part of one.
 To form it without some of them is safe only if those really never were part of this cluster: if they were, their

@@ -1,4 +1,4 @@
-//! `eldest handoff`: the leader hands over to its best heir.
+//! `eldest handoff`: the leader hands leadership to its best heir.
 
 use clap::Parser;
 use serde_json::json;

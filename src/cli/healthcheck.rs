@@ -1,4 +1,4 @@
-//! `eldest healthcheck`: whether the node on this machine lives, for containers without curl.
+//! `eldest healthcheck`: checks whether the node on this machine lives, for containers without curl.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! `eldest man`: a page for `eldest` and one for each of its commands.
+//! `eldest man`: writes a page for `eldest` and one for each of its commands.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `eldest members`: shows who belongs to the cluster, and changes it, one node at a time.
+//! `eldest members`: shows the members of the cluster, and changes them one node at a time.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::output::Output;
 use super::table::Table;
 use crate::client::{Answer, Request};
 
-/// How often `--wait` looks.
+/// The interval at which `--wait` looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Parser)]

@@ -1,6 +1,6 @@
-//! The command line: one file per subcommand. It reads arguments, calls, and prints; it decides nothing.
+//! The command line, with one file for each subcommand. It reads arguments, calls and prints; it decides nothing.
 //!
-//! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
+//! `serve` puts the node together. The small commands are HTTP clients like any other, and have no other access to a node.
 
 mod backup;
 mod call;
@@ -126,7 +126,7 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
-/// The whole program. Wrong usage ends it with code 2.
+/// Runs the whole program. Wrong usage ends it with code 2.
 pub fn run() -> ExitCode {
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
@@ -146,17 +146,17 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// For scripts: a problem as the cluster would write it, on one line of stderr.
+/// Reports a failure for scripts: a problem as the cluster would write it, on one line of stderr.
 fn report_json(failure: &Failure) -> ExitCode {
     if matches!(failure, Failure::NobodyReads) {
         return ExitCode::SUCCESS;
     }
-    // With stderr gone there is nobody to tell.
+    // If stderr is closed, the failure cannot be reported.
     let _ = writeln!(std::io::stderr(), "{}", failure.document());
     ExitCode::from(failure.code())
 }
 
-/// Says on stderr what happened, and turns it into the process's end.
+/// Reports a failure on stderr, and returns the exit code.
 fn report(failure: &Failure) -> ExitCode {
     if !matches!(failure, Failure::NobodyReads) && !matches!(failure, Failure::Exec(end) if end.is_silent()) {
         note(&failure.to_string());
@@ -200,12 +200,12 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// A command that makes a few calls needs one thread.
+/// Runs a command that makes a few calls. One thread is enough for it.
 fn small(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::NoRuntime)?;
     let outcome = runtime.block_on(work);
-    // A thread that waits for the terminal's next line would never be done.
+    // A thread that waits for the terminal's next line would never end.
     runtime.shutdown_background();
     outcome
 }
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// What an example shows must be something that can be typed.
+    /// Every example must be a command that can be typed.
     #[test]
     fn every_example_is_understood() {
         for command in Cli::command().get_subcommands() {
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Blanks part words, except between single quotes; a pipe ends the command.
+    /// The words of a line. Blanks separate words, except between single quotes; a pipe ends the command.
     fn words(line: &str) -> Vec<String> {
         let command = line.split(" | ").next().unwrap_or(line);
         let mut words = Vec::new();

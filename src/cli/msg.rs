@@ -1,4 +1,4 @@
-//! `eldest msg`: a message to whoever listens to a channel now, and listening.
+//! `eldest msg`: sends a message to the present subscribers of a channel, and subscribes to channels.
 
 use super::client::Target;
 use super::client::next;

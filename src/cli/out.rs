@@ -1,10 +1,10 @@
-//! Writing to stdout so that `eldest … | head` ends quietly.
+//! Writes to stdout so that `eldest … | head` ends quietly.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use super::exit::Failure;
 
-/// Stdout, in big writes. Call [`Out::end`] when done: what is still buffered may fail to be written.
+/// Stdout, in large writes. Call [`Out::end`] at the end: writing the rest of the buffer may fail.
 #[derive(Debug)]
 pub struct Out(BufWriter<StdoutLock<'static>>);
 
@@ -17,7 +17,7 @@ impl Out {
         self.0.write_all(line.as_ref()).and_then(|()| self.0.write_all(b"\n")).map_err(Failure::output)
     }
 
-    /// For output that goes on: what is there is shown.
+    /// Shows what is in the buffer, for output that goes on.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(Failure::output)
     }
@@ -27,26 +27,27 @@ impl Out {
     }
 }
 
-/// Everything at once.
+/// Prints a whole text.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = Out::new();
     out.line(text.strip_suffix('\n').unwrap_or(text))?;
     out.end()
 }
 
-/// Names and values are somebody's: they must not move the cursor, nor turn around what stands beside them.
+/// Whether a character could move the cursor or change the direction of the text beside it. Names and values come
+/// from other people.
 pub fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Without that; lines stay lines.
+/// The text with harmful characters replaced by blanks. Line breaks stay.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) && c != '\n' { ' ' } else { c }).collect()
 }
 
-/// Beside the output, for people.
+/// Prints a message for people to stderr, apart from the output.
 pub fn note(text: &str) {
-    // With stderr gone there is nobody to tell.
+    // If stderr is closed, the message cannot be shown.
     let _ = io::stderr().write_all(format!("eldest: {text}\n").as_bytes());
 }
 

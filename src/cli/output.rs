@@ -1,4 +1,4 @@
-//! How an answer is printed: in words for people, or as what the cluster said, in the form that a script reads.
+//! The output of an answer: as text for people, or as the cluster's answer in the form that a script reads.
 
 use clap::{ArgMatches, ValueEnum};
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ enum Form {
 }
 
 impl Output {
-    /// One thing, for people as `text` puts it.
+    /// Prints one thing. `text` makes the text for people.
     pub fn show(&self, said: &Value, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {
         match self.form() {
             Form::Table => print(&text(said)),
@@ -45,7 +45,7 @@ impl Output {
         }
     }
 
-    /// Many of a kind, for people as `table` puts them.
+    /// Prints a list. `table` makes the table for people.
     pub fn list(&self, items: Vec<Value>, table: impl FnOnce(&[Value]) -> String) -> Result<(), Failure> {
         match self.form() {
             Form::Table => print(&table(&items)),
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-    /// The same of documents, to the last digit, and whatever becomes of a value in a reader.
+    /// Prints documents unchanged to the last digit, even if a reader could not represent a value.
     pub fn texts(
         &self,
         items: &[Box<RawValue>],
@@ -73,7 +73,7 @@ impl Output {
         }
     }
 
-    /// What was done, for people in one sentence.
+    /// Prints what was done. For people this is one sentence.
     pub fn done(&self, said: &Value, sentence: impl FnOnce() -> String) -> Result<(), Failure> {
         self.show(said, |_| sentence())
     }
@@ -83,7 +83,7 @@ impl Output {
     }
 }
 
-/// Whether a script reads what this subcommand, or one of its own, says.
+/// Whether the output of this subcommand, or of one below it, is for scripts.
 pub fn is_for_scripts(matches: &ArgMatches) -> bool {
     let json = matches.try_get_one::<bool>("json").ok().flatten().is_some_and(|json| *json);
     let form = matches.try_get_one::<Form>("output").ok().flatten();
@@ -91,7 +91,7 @@ pub fn is_for_scripts(matches: &ArgMatches) -> bool {
     here || matches.subcommand().is_some_and(|(_, matches)| is_for_scripts(matches))
 }
 
-/// The same of words that could not be understood.
+/// The same question for arguments that could not be parsed.
 pub fn are_for_scripts(words: &[String]) -> bool {
     let is_form = |form: &str| Form::from_str(form, false).is_ok_and(|form| form != Form::Table);
     words.iter().enumerate().any(|(place, word)| match word.as_str() {

@@ -1,4 +1,4 @@
-//! A list of the cluster's, page after page, until there is no more.
+//! A list of the cluster, read page after page until there is no more.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,10 +7,11 @@ use super::client::Target;
 use super::exit::Failure;
 use crate::client::{Page, Request, encoded};
 
-/// The most that a node gives at once.
+/// The largest page that a node returns.
 const PAGE_ITEMS: usize = 1000;
 
-/// All items under this path that these parameters choose, as JSON or as its text; a parameter without a value is left out.
+/// All items under this path that these parameters select, as JSON or as its text. A parameter without a value is
+/// left out.
 pub async fn all<T: DeserializeOwned>(
     target: &Target,
     path: &str,
@@ -22,7 +23,7 @@ pub async fn all<T: DeserializeOwned>(
         let request = Request::get(page(path, chosen, after.as_deref()));
         let Page { items, next } = target.call(&request).await?.taken()?.read()?;
         all.extend(items);
-        // A node that names the same place twice would keep us for ever.
+        // A node that returns the same position twice would make this loop endless.
         if next.is_none() || next == after {
             return Ok(all);
         }
@@ -34,7 +35,7 @@ fn page(path: &str, chosen: &[(&str, Option<&str>)], after: Option<&str>) -> Str
     with_query(&format!("{path}?limit={PAGE_ITEMS}"), &[chosen, &[("after", after)]].concat())
 }
 
-/// More parameters behind a path that has some.
+/// Appends parameters to a path that has some already.
 pub fn with_query(path: &str, given: &[(&str, Option<&str>)]) -> String {
     let mut path = path.to_string();
     for (name, value) in given {
@@ -43,7 +44,7 @@ pub fn with_query(path: &str, given: &[(&str, Option<&str>)]) -> String {
     path
 }
 
-/// What a cell of a table shows: text as it is, anything else as JSON, and nothing for null.
+/// The text of a table cell: text as it is, other values as JSON, and nothing for null.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

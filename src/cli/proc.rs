@@ -1,4 +1,4 @@
-//! `eldest proc`: who is there, for as long as it says so.
+//! `eldest proc`: the processes that are registered, as long as they send heartbeats.
 
 use clap::{Parser, Subcommand};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! `eldest restore`: all data is replaced by a backup.
+//! `eldest restore`: replaces all data by a backup.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,12 +16,12 @@ use super::out::{note, print};
 use crate::client::{BodyPieces, CallError, Caller, Method, Request};
 use crate::store::TOKEN_FLOOR_MOST;
 
-/// Shown when it was not confirmed.
+/// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
 A restore replaces all documents, users, elections and votes of the cluster by those of the backup, for every client at
 once. Whatever was written since the backup is lost. `eldest backup --out FILE` saves the present state first.";
 
-/// A node takes half an hour for the file to arrive, and at most an hour and a half for its steps.
+/// A node allows half an hour for the file to arrive, and at most an hour and a half for its steps.
 const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
 const PIECE: usize = 256 << 10;
@@ -85,7 +85,8 @@ pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
     print(&done.to_string())
 }
 
-/// A file is sent once, and to whoever takes it: nothing at all is refused as a backup by that node alone.
+/// Finds the leader by sending it an empty body. The file itself is sent only once, so it must go to the right node;
+/// only the leader refuses an empty body as a bad backup.
 async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, Failure> {
     let nothing = Request::new(Method::POST, path).header("content-type", "text/plain");
     let answer = caller.call(urls, &nothing).await?;
@@ -99,7 +100,7 @@ async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, 
     }
 }
 
-/// On a thread of its own: files block.
+/// Reads the file on a thread of its own, because files block.
 fn pieces(path: &PathBuf) -> Result<BodyPieces, Failure> {
     let mut file = File::open(path).map_err(Failure::file(path))?;
     let (tell, pieces) = mpsc::channel(AHEAD);

@@ -1,4 +1,4 @@
-//! `eldest role`: who holds what, and holding it from a shell.
+//! `eldest role`: shows which instance holds a role, and holds roles from a shell.
 
 mod ask;
 mod hold;
@@ -144,7 +144,7 @@ pub async fn run(args: &RoleArgs) -> Result<(), Failure> {
 async fn acquire(wish: &Wish, output: &Output, target: &Target) -> Result<(), Failure> {
     let mut said = granted(target.call(&wish.call()).await?)?;
     if wish.waits() {
-        // How old a grant is that was waited for, nobody can tell; how old a renewal is, everybody can.
+        // The age of a grant that was waited for is unknown. The age of a renewal is known.
         let renewed = granted(target.call(&wish.tenure(&said).call("renew", None)).await?)?;
         said["expires_in_ms"] = renewed["expires_in_ms"].clone();
     }

@@ -1,4 +1,4 @@
-//! `eldest serve`: the composition root. It puts a node together, and nothing else of the program binds a port, starts a
+//! `eldest serve`: the composition root. It puts a node together. Nothing else of the program binds a port, starts a
 //! runtime or reads the environment.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //!  a part that ends by itself ────────────────────────────────────────────────► exit 70
 //! ```
 //!
-//! The port is bound first, so that a second node on it fails before it touches the data; it does not answer before the
-//! node runs, so that the others see at once that nobody is there.
+//! The port is bound first, so that a second node on the same port fails before it touches the data. The port refuses
+//! calls until the node runs, so that other nodes see at once that no node is running there.
 
 mod audit;
 pub mod error;
@@ -26,11 +26,11 @@ use super::exit::Failure;
 use super::sources::SourceArgs;
 use crate::driver::DiskWords;
 
-/// Peers' calls are few and short: one thread serves them while the other checks what one of them brought.
+/// Calls of peers are few and short: one thread serves them while the other one checks the contents of such a call.
 const PEER_WORKERS: usize = 2;
 
-/// A node is bound by its disk and its loop; what is left is parsing, and four threads do more of that than one loop
-/// takes.
+/// A node is limited by its disk and its loop. The rest is parsing, and four threads parse more than one loop can
+/// take.
 const WORKERS_MAX: usize = 4;
 
 #[derive(Debug, Parser)]
@@ -67,7 +67,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let words = DiskWords { adopt_copy: args.adopt_copy, trust_disk: args.trust_disk };
     let running = run::run(loaded.config, peers.handle().clone(), words, args.exit_with_stdin);
     let outcome = clients.block_on(running);
-    // A thread that waits for stdin would never be done.
+    // A thread that waits for stdin would never end.
     clients.shutdown_background();
     peers.shutdown_background();
     Ok(outcome?)

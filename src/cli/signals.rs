@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM as a stream: the first asks for an orderly end, the second for any. So does a terminal that is gone, where
-//! something has to be undone or put in order.
+//! Ctrl-C and SIGTERM as a stream: the first asks for an orderly end, the second for an immediate one. Commands that
+//! have something to undo or put in order also treat a closed terminal as such a signal.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// Only where it is listened to.
+    /// Present only if SIGHUP is listened to.
     hangup: Option<Signal>,
 }
 
@@ -22,14 +22,15 @@ impl Signals {
         })
     }
 
-    /// And the end of the terminal, or of the session on another machine; unless `nohup` was told that this goes on without.
+    /// Also listens to the end of the terminal, or of the session on another machine, unless `nohup` started this
+    /// process.
     pub fn with_hangup() -> io::Result<Signals> {
         let hangup =
             if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Signals { hangup, ..Signals::listen()? })
     }
 
-    /// The number of the next one: 2, 15 or 1.
+    /// The number of the next signal: 2, 15 or 1.
     pub async fn next(&mut self) -> i32 {
         tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
@@ -48,7 +49,7 @@ async fn gone(hangup: &mut Option<Signal>) {
     }
 }
 
-/// As whoever started this process left it. Where that cannot be read, nothing is ignored.
+/// Whether the process was started with this signal ignored. If that cannot be read, no signal counts as ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -10,7 +10,7 @@ use super::table::Table;
 use crate::storage::snapshot::{Inspection, SnapshotError, inspect};
 use crate::types::Index;
 
-/// In a data directory.
+/// The folder in a data directory.
 const FOLDER: &str = "snapshots";
 
 const CAT_EXAMPLE: &str = "Example:\n  eldest snapshot cat /var/lib/eldest | grep '^doc '";
@@ -52,7 +52,8 @@ pub fn run(args: &SnapshotArgs) -> Result<(), Failure> {
     }
 }
 
-/// How far the newest good snapshot of a data directory reaches: zero without one. None if this is no data directory.
+/// The index that the newest good snapshot of a data directory reaches. Zero without a snapshot. Returns `None` if
+/// this is no data directory.
 pub fn newest_in(data: &Path) -> Result<Option<Index>, Failure> {
     let folder = data.join(FOLDER);
     if !folder.is_dir() {

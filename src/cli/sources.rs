@@ -1,4 +1,4 @@
-//! The arguments that say how a node is set up, for the commands that need that: `serve` and `check`.
+//! The arguments that say how a node is set up, for the commands `serve` and `check`.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::ValueEnum;
 
 use crate::config::{Flags, LogFlags, Sources};
 
-/// Finer than the level of the settings: a level for each part of the program.
+/// This variable is finer than the level of the settings: it sets a level for each part of the program.
 pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
 
-/// Variables that are the command line's own and no settings.
+/// Variables that belong to the command line itself, and are no settings.
 const OWN_VARIABLES: [&str; 7] = [
     "ELDEST_URL",
     "ELDEST_NODES",
@@ -65,7 +65,7 @@ enum Format {
 }
 
 impl SourceArgs {
-    /// With the process's environment as one of the layers.
+    /// The sources, with the process's environment as one of the layers.
     pub fn sources(&self) -> Sources<Vec<(String, String)>> {
         Sources {
             topology: self.topology.clone(),
@@ -94,7 +94,7 @@ impl SourceArgs {
     }
 }
 
-/// What is no text is no setting either.
+/// The environment. A variable that is not valid text cannot be a setting, so it is left out.
 fn environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))

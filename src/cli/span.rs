@@ -1,4 +1,5 @@
-//! Spans of time, as they are written everywhere on the command line: 500ms, 30s, 5m, 12h, 30d; a number alone is seconds.
+//! Spans of time, as they are written everywhere on the command line: 500ms, 30s, 5m, 12h, 30d. A number alone means
+//! seconds.
 
 use std::time::Duration;
 

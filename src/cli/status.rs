@@ -1,7 +1,7 @@
-//! `eldest status`: every member asked at the same time, each seen through its own eyes.
+//! `eldest status`: asks every member at the same time, and shows each by its own answer.
 //!
-//! What one node says of another can be old; so each row is what that node says of itself, and only lag and silence,
-//! which nobody knows of themselves, are taken from the leader's view.
+//! A node's view of another node can be old. So each row is the node's own answer. Only lag and silence, which a node
+//! cannot know of itself, come from the leader's view.
 
 mod gather;
 mod view;
@@ -31,12 +31,12 @@ pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
     args.output.show(&view::json(&cluster), |_| view::table(&cluster))
 }
 
-/// Used by `eldest top`, too.
+/// Also used by `eldest top`.
 pub fn table_of(cluster: &Cluster) -> String {
     view::table(cluster)
 }
 
-/// Used by `eldest dev` too.
+/// Also used by `eldest dev`.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
     let target =
         Target { url: urls, token: None, token_file: None, admin_token_file: None, tls: Default::default() };

@@ -1,16 +1,17 @@
-//! Tables for people: columns as wide as their widest cell, no frames, so that they can be cut and grepped.
+//! Tables for people. Columns are as wide as their widest cell, and there are no frames, so that the output can be
+//! cut and grepped.
 
 use std::fmt;
 
 use super::out::is_harmful;
 
-/// The default has no headers.
+/// The default table has no headers.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Between columns.
+/// The gap between columns.
 const GAP: &str = "  ";
 
 impl Table {
@@ -29,7 +30,7 @@ impl Table {
     }
 }
 
-/// What another node says must not move the cursor or break the line.
+/// A cell without control characters: text from other nodes must not move the cursor or break the line.
 fn clean(cell: &str) -> String {
     cell.chars().map(|c| if is_harmful(c) { ' ' } else { c }).collect()
 }

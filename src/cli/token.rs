@@ -1,4 +1,4 @@
-//! `eldest token`: lets clients in, shows who is let in, and shuts one out again.
+//! `eldest token`: creates tokens that let clients in, lists them, and revokes them.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn table(items: &[Value]) -> String {
     table.to_string()
 }
 
-/// What is no id would be another route.
+/// Parses an id. A text that is no id could address another route.
 fn id(text: &str) -> Result<String, &'static str> {
     let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_id {

@@ -1,6 +1,7 @@
-//! `eldest top`: the nodes, the rate of writes, the roles and what happens, again and again, on one screen.
+//! `eldest top`: shows the nodes, the rate of writes, the roles and the events on one screen, and updates it.
 //!
-//! It asks what `status`, `role list` and `feed` ask, and keeps nothing but the figures of the look before.
+//! It makes the same calls as `status`, `role list` and `feed`, and keeps nothing but the figures of the previous
+//! look.
 
 mod events;
 mod frame;
@@ -42,11 +43,11 @@ pub struct TopArgs {
     target: Target,
 }
 
-/// More often, and a look would not be over when the next one begins.
+/// The shortest interval. With a shorter one, a look would not be over when the next one begins.
 const EVERY_LEAST: Duration = Duration::from_millis(200);
 
 pub async fn run(args: &TopArgs) -> Result<(), Failure> {
-    // Nobody to ask at the beginning is a failure; later it is what is shown.
+    // At the start, an unreachable cluster is a failure. Later the screen shows it.
     let mut seen = gather(&args.target).await.map(|cluster| (table_of(&cluster), leader_url(&cluster)))?;
     let events = Events::follow(client(&args.target)?);
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
@@ -87,7 +88,7 @@ fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
     cluster.view.leader.as_ref().map(|leader| leader.url.clone())
 }
 
-/// The leader's own, as it tells them to whoever watches over it.
+/// The leader's own figures, from the page that monitoring reads.
 async fn figures(target: &Target, leader: Option<&str>) -> Option<Figures> {
     let first = target.url.first()?;
     let url = crate::client::alike(leader?, first);

@@ -1,4 +1,4 @@
-//! `eldest why`: what has happened, and what would happen, in sentences.
+//! `eldest why`: explains in sentences what has happened, and what would happen.
 
 mod leader;
 mod node;

@@ -1,4 +1,4 @@
-//! JSON as YAML that a person reads: blocks, and quotes only where a reader could take a text for something else.
+//! JSON as YAML for people: in blocks, with quotes only where a reader could take a text for something else.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::out::is_harmful;
 
-/// What a plain word would be read as by some version of YAML.
+/// Plain words that some version of YAML reads as something other than text.
 const TAKEN: [&str; 11] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
 
-/// Readers need not understand longer ones where they stand before a colon.
+/// YAML readers need not accept longer keys before a colon.
 const SIMPLE_KEY_BYTES: usize = 512;
 
 pub fn yaml(value: &Value) -> String {
@@ -18,7 +18,7 @@ pub fn yaml(value: &Value) -> String {
     out
 }
 
-/// Begins where the cursor is, which has `indent` blanks before it, and ends with a line.
+/// Writes a value at the cursor, which has `indent` blanks before it, and ends with a line break.
 fn block(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -46,7 +46,7 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// After a colon: what has parts begins on a line of its own.
+/// Writes a value after a colon. A value with parts begins on a line of its own.
 fn below(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => out.push('\n'),
@@ -60,7 +60,7 @@ fn below(value: &Value, indent: usize, out: &mut String) {
     block(value, indent, out);
 }
 
-/// The first of a block stands where its parent has left the cursor.
+/// Indents a line. The first line of a block begins where its parent has left the cursor.
 fn pad(indent: usize, place: usize, out: &mut String) {
     if place > 0 {
         out.extend(std::iter::repeat_n(' ', indent));
@@ -70,7 +70,7 @@ fn pad(indent: usize, place: usize, out: &mut String) {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(said) => text(said),
-        // Numbers, and what is empty, are written as JSON writes them.
+        // Numbers and empty values are written as in JSON.
         other => other.to_string(),
     }
 }
@@ -84,7 +84,7 @@ fn text(said: &str) -> String {
     quoted(said)
 }
 
-/// As JSON, which YAML understands; and nothing in it moves a cursor or turns a line around.
+/// A text as in JSON, which YAML understands. Characters that move a cursor or turn a line around are escaped.
 fn quoted(said: &str) -> String {
     let mut out = String::new();
     for c in Value::from(said).to_string().chars() {

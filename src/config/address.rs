@@ -1,4 +1,4 @@
-//! Where a node is reached: an IP address or a host name, and a port.
+//! The address of a node: an IP address or a host name, and a port.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use reqwest::Url;
 /// The management port of the seed.
 pub const DEFAULT_PORT: u16 = 9000;
 
-/// Bounds of the domain name system.
+/// The bounds of the domain name system.
 const NAME_BYTES_MOST: usize = 253;
 const LABEL_BYTES_MOST: usize = 63;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     Ip(IpAddr),
-    /// In lower case; resolved anew at each connection, by whoever connects.
+    /// In lower case. Each side that opens a connection resolves the name again.
     Name(String),
 }
 
@@ -26,7 +26,7 @@ pub struct Address {
 }
 
 impl Host {
-    /// On failure a hint at what would be right.
+    /// On failure, a hint at what would be right.
     pub(super) fn parse(text: &str) -> Result<Host, &'static str> {
         if let Ok(ip) = text.parse() {
             return Ok(Host::Ip(ip));
@@ -34,7 +34,7 @@ impl Host {
         if is_callable_name(text) { Ok(Host::Name(text.to_lowercase())) } else { Err(hint(text)) }
     }
 
-    /// An address that others can call, not one that only stands for many in `bind`.
+    /// An address that others can call. An address that stands for many, such as `0.0.0.0`, is only right in `bind`.
     pub(super) fn parse_callable(text: &str) -> Result<Host, &'static str> {
         match Host::parse(text)? {
             Host::Ip(ip) if ip.is_unspecified() || ip.is_multicast() => {
@@ -44,7 +44,7 @@ impl Host {
         }
     }
 
-    /// Whether only this machine reaches it. A name is believed only if it is `localhost`.
+    /// Whether the address can be reached from this machine only. Of names only `localhost` and names below it count.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Ip(ip) => ip.to_canonical().is_loopback(),
@@ -54,7 +54,7 @@ impl Host {
 }
 
 impl Address {
-    /// `host` or `host:port`, an IPv6 address with a port in brackets.
+    /// Parses `host` or `host:port`. An IPv6 address with a port is in brackets.
     pub(super) fn parse_listen(text: &str, default_port: u16) -> Result<Address, &'static str> {
         const HINT: &str = "write an address with or without a port, such as 0.0.0.0:9000";
         if let Ok(host) = Host::parse(text) {
@@ -69,7 +69,7 @@ impl Address {
         }
     }
 
-    /// Where others call a node: `host:port`, or the seed's port.
+    /// Parses the address at which others call a node: `host:port`, or `host` with the seed's port.
     pub fn parse_called(text: &str) -> Result<Address, &'static str> {
         let address = Address::parse_listen(text, DEFAULT_PORT)
             .map_err(|_| "write host:port, such as 10.0.0.4:9000, an IPv6 address in brackets")?;
@@ -86,13 +86,14 @@ impl Address {
     }
 }
 
-/// As it is written, and what a URL takes for a name too: there `0x7f.1` is an address, and what follows `xn--` must check.
+/// Whether the name is valid, and a URL takes it as the same name. In a URL `0x7f.1` is an address, and the part
+/// after `xn--` must be valid.
 fn is_callable_name(text: &str) -> bool {
     let url = Url::parse(&format!("http://{text}/"));
     is_name(text) && url.is_ok_and(|url| url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(text)))
 }
 
-/// The last label is no number, or `10.0.0` would be one.
+/// Whether the text is a host name. Its last label must not be a number, or `10.0.0` would be a name.
 fn is_name(text: &str) -> bool {
     let labels = text.strip_suffix('.').unwrap_or(text).split('.');
     let numeric =
@@ -100,7 +101,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MOST && !numeric && labels.into_iter().all(is_label)
 }
 
-/// With underscores: names of containers have them.
+/// Underscores are allowed, because names of containers have them.
 fn is_label(label: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=LABEL_BYTES_MOST).contains(&label.len())

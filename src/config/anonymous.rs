@@ -1,4 +1,4 @@
-//! What a call without a credential may do: `"read docs/public/; watch *"`, or `"none"`.
+//! The rights of a call without a credential: `"read docs/public/; watch *"`, or `"none"`.
 
 use super::layers::Merged;
 use super::mistakes::Findings;
@@ -8,10 +8,11 @@ use crate::store::{Grant, Grants};
 
 const KEY: &str = "anonymous";
 
-/// What is done with data: orders are given with a credential, or by whoever is on the same machine.
+/// All rights on data. Administrative orders are not among them: they need a credential, or a caller on the same
+/// machine.
 const ALL: &str = "read,write,watch *";
 
-/// None only after a mistake.
+/// Returns `None` only after a mistake.
 pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings) -> Option<Anonymous> {
     let text = settings.raw.anonymous.trim();
     if text.is_empty() {
@@ -26,13 +27,14 @@ pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings
     }
 }
 
-/// Beyond this machine nobody may do anything who has not been let in.
+/// The default: a node that is reachable from other machines grants nothing to calls without a credential.
 fn unless_told(open: bool) -> Anonymous {
     let grants = if open { parse(ALL).unwrap_or_default() } else { Grants::default() };
     Anonymous { grants, is_default: true }
 }
 
-/// A node that nobody may call, and with which nobody can make a token, is of no use to clients.
+/// Remarks on a node that nobody can use: it takes no call without a credential, and has no credential with which to
+/// make a token.
 pub fn check(anonymous: &Anonymous, admin: bool, listen: &Address, findings: &mut Findings) {
     if anonymous.grants.is_empty() && !admin {
         findings.remark(ConfigRemark::NobodyMayCall { listen: listen.clone() });

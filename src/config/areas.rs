@@ -1,4 +1,4 @@
-//! How much may stand under some areas of the documents: `"conf/ = 1048576, jobs/ = 104857600"`.
+//! Limits on the bytes that some areas of the documents may hold: `"conf/ = 1048576, jobs/ = 104857600"`.
 
 use super::WrongValue;
 use super::layers::Merged;
@@ -8,10 +8,10 @@ use crate::types::Text;
 
 const KEY: &str = "limits.prefix_bytes";
 
-/// Each write compares its key with all of them.
+/// Each write compares its key with all areas.
 const AREAS_MOST: usize = 100;
 
-/// None only after a mistake.
+/// Returns `None` only after a mistake.
 pub fn read(settings: &Merged, findings: &mut Findings) -> Option<Vec<(Text, u64)>> {
     match parse(&settings.raw.limits.prefix_bytes) {
         Ok(areas) => Some(areas),

@@ -1,4 +1,4 @@
-//! From raw settings and a topology to the configuration, every rule applied.
+//! Makes the configuration from the raw settings and the topology, with all rules applied.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
-/// None only after a mistake.
+/// Returns `None` only after a mistake.
 pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findings) -> Option<Config> {
     let raw = &settings.raw;
     let mode = choice("mode", &raw.mode, &MODES, &settings, findings);
@@ -45,7 +45,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         (web::hosts(&settings, findings), web::origins(&settings, findings));
     let listen = exposure::listen(&settings, topology.as_ref(), findings);
     if let Some((listen, place)) = &listen {
-        // A node that takes no call without a certificate believes nobody else.
+        // A node that takes no call without a certificate knows its peers by their certificates.
         let proves = secret.is_some() || tls.as_ref().is_some_and(|tls| !tls.takes_plain);
         exposure::check(listen, place.clone(), proves, &settings, findings);
     }

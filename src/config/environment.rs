@@ -1,8 +1,8 @@
-//! The environment's layer: `ELDEST_TIMING__LEASE_MS=500` is `timing.lease_ms`.
+//! The layer of the environment: `ELDEST_TIMING__LEASE_MS=500` sets `timing.lease_ms`.
 //!
-//! A variable is text; the type of its key says what it is read as, so that a secret of digits stays a text.
-//! Orchestrators make variables of their own that begin with the name of a service (`ELDEST_SERVICE_HOST`,
-//! `ELDEST_PORT_9000_TCP`), so one that resembles no key is ignored with a remark.
+//! A variable is text. The type of its key decides how the text is read, so a secret that consists of digits stays a
+//! text. Orchestrators set variables of their own that begin with the name of a service (`ELDEST_SERVICE_HOST`,
+//! `ELDEST_PORT_9000_TCP`), so a variable that resembles no key is ignored with a remark.
 
 use serde_json::Value as Json;
 
@@ -16,12 +16,12 @@ use super::{ConfigRemark, Want, WrongKey, WrongValue};
 
 const NODE: &str = "node";
 
-/// What the command line takes from the environment by itself.
+/// Variables that the command line reads from the environment by itself.
 const OF_THE_COMMAND_LINE: [&str; 2] = ["topology", "config"];
 
 #[derive(Debug, Default)]
 pub struct Environment {
-    /// Of known keys and right types.
+    /// The values of known keys that have the right types.
     pub values: RawTable,
     node: Option<u64>,
 }
@@ -30,7 +30,7 @@ impl Environment {
     pub fn read(env: impl IntoIterator<Item = (String, String)>, findings: &mut Findings) -> Environment {
         let known = Raw::default().table();
         let mut ours: Vec<(String, String)> = env.into_iter().filter_map(own).collect();
-        // A process environment has no order of its own, and reports should have one.
+        // A process environment has no order, and reports should have one.
         ours.sort();
         let mut environment = Environment::default();
         let mut ignored = Vec::new();
@@ -51,7 +51,7 @@ impl Environment {
         self.node.map(|id| ChosenNode { id, source: Source::Environment })
     }
 
-    /// False if the variable is none of ours.
+    /// Takes one variable. Returns `false` if it is not one of this program's variables.
     fn take(&mut self, path: &str, text: &str, known: &RawTable, findings: &mut Findings) -> bool {
         if path == NODE {
             self.node = value(path, text, &Json::from(0), findings).and_then(|value| value.as_u64());
@@ -66,10 +66,10 @@ impl Environment {
     }
 }
 
-/// The key and the text of a variable that begins like ours.
+/// The key and the text of a variable that begins with the prefix.
 fn own((name, text): (String, String)) -> Option<(String, String)> {
     let (prefix, path) = name.split_at_checked(PREFIX.len())?;
-    // Whatever its case: a name in lower case would otherwise be passed over in silence.
+    // The case of the name does not matter: otherwise a name in lower case would be ignored silently.
     let is_ours = prefix.eq_ignore_ascii_case(PREFIX);
     is_ours.then(|| (path.to_lowercase().replace(INSIDE, "."), text))
 }

@@ -1,4 +1,5 @@
-//! Where a node listens and whom it tells, and whether that is safe: beyond loopback it wants a cluster secret.
+//! The addresses that a node listens on and sends to, and whether they are safe: beyond loopback a node needs a
+//! cluster secret.
 
 use super::layers::Merged;
 use super::mistakes::Findings;
@@ -6,10 +7,10 @@ use super::topology::Topology;
 use super::wrong::quoted;
 use super::{Address, ConfigRemark, SettingPlace, WrongAccess, WrongValue};
 
-/// Where exporters of this kind are looked for.
+/// The port at which exporters of this kind are expected.
 const METRICS_PORT: u16 = 9464;
 
-/// None after a mistake, here or in the topology.
+/// The address to listen on. Returns `None` after a mistake, here or in the topology.
 pub fn listen(
     settings: &Merged,
     topology: Option<&Topology>,
@@ -21,7 +22,7 @@ pub fn listen(
     if text.is_empty() {
         return own;
     }
-    // Judged even without a topology, whose mistakes are reported beside.
+    // The setting is checked even without a topology, whose mistakes are reported as well.
     let port = own.map_or(super::address::DEFAULT_PORT, |(own, _)| own.port);
     match Address::parse_listen(text, port) {
         Ok(address) => Some((address, place)),
@@ -32,7 +33,7 @@ pub fn listen(
     }
 }
 
-/// None also after a mistake.
+/// The address for metrics. Returns `None` if none is set, and after a mistake.
 pub fn metrics_listen(settings: &Merged, findings: &mut Findings) -> Option<Address> {
     let text = &settings.raw.metrics_listen;
     if text.is_empty() {
@@ -46,7 +47,7 @@ pub fn metrics_listen(settings: &Merged, findings: &mut Findings) -> Option<Addr
         .ok()
 }
 
-/// None also after a mistake.
+/// The URL of a collector. Returns `None` if none is set, and after a mistake.
 pub fn otlp_url(settings: &Merged, findings: &mut Findings) -> Option<String> {
     const HINT: &str = "write http://, an address and a port, such as http://127.0.0.1:4318";
     let text = &settings.raw.otlp_url;
@@ -64,7 +65,8 @@ pub fn otlp_url(settings: &Merged, findings: &mut Findings) -> Option<String> {
     }
 }
 
-/// Whoever reaches a node that wants no proof can be its peer.
+/// Requires a proof of peers on an exposed address: without one, any caller that reaches the node can act as its
+/// peer.
 pub fn check(
     listen: &Address,
     place: SettingPlace,

@@ -1,14 +1,14 @@
-//! Files that an operator names: read whole, with a bound.
+//! Files that an operator names. They are read as a whole, up to a bound.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::WrongFile;
 
-/// A hundred nodes and every key with its comment are 30 kB; what is longer is some other file.
+/// A hundred nodes and every key with its comment take 30 kB. A longer file is some other file.
 pub const CONFIG_MOST: usize = 1 << 20;
 
-/// A secret is a line.
+/// A secret is one line.
 pub const SECRET_MOST: usize = 4096;
 
 #[derive(Debug)]
@@ -33,6 +33,6 @@ pub fn read(path: &Path, most: usize) -> Result<String, WrongFile> {
         return Err(WrongFile::TooLong { most });
     }
     let text = String::from_utf8(bytes).map_err(|_| WrongFile::NotText)?;
-    // Some editors begin a file with this mark, and no parser here wants it.
+    // Some editors begin a file with this mark, and no parser here accepts it.
     Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
 }

@@ -1,6 +1,6 @@
-//! JSON whose values know where they stand, so that a mistake found long after parsing still has its line.
+//! JSON whose values keep their position, so that a mistake that is found long after parsing still has its line.
 //!
-//! The values are slices of the text as serde_json delimits them; their distance from its beginning is their place.
+//! The values are slices of the text, as serde_json delimits them. The offset of a slice in the text is the position.
 
 use std::fmt;
 
@@ -12,12 +12,13 @@ use serde_json::value::RawValue;
 use super::place::Spot;
 use super::wrong::one_line;
 
-/// A text without its comments: `//`, `/* */` and `#` became blanks, byte by byte, so every place stays.
+/// A text without its comments: `//`, `/* */` and `#` are replaced by blanks, byte by byte, so that every position
+/// stays.
 #[derive(Debug)]
 pub struct Document<'a> {
     text: &'a str,
     bare: String,
-    /// Where a slash stands that begins no comment.
+    /// The position of a slash that does not begin a comment.
     lone_slash: Option<usize>,
 }
 
@@ -28,14 +29,15 @@ pub struct Item<'a> {
     root: &'a str,
 }
 
-/// Keys in their order, with what stands twice.
+/// The entries of an object in their order, duplicates included.
 struct Entries<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Document<'a> {
     pub fn new(text: &'a str) -> Document<'a> {
         let mut bare = text.as_bytes().to_vec();
         let stripped = json_strip_comments::strip_slice(&mut bare);
-        // It gives up at the first lone slash, which is then the last byte that it has blanked.
+        // The removal of comments stops at the first lone slash, which is then the last byte that was replaced by a
+        // blank.
         let last_blanked = || (0..bare.len()).rev().find(|&at| bare[at] != text.as_bytes()[at]);
         let lone_slash = stripped.err().map(|_| last_blanked().unwrap_or(0));
         Document { text, lone_slash, bare: String::from_utf8_lossy(&bare).into_owned() }
@@ -71,26 +73,26 @@ impl<'a> Item<'a> {
         self.raw.get().as_ptr() as usize - self.root.as_ptr() as usize
     }
 
-    /// None if it is no object.
+    /// Returns `None` if the value is not an object.
     pub fn entries(self) -> Option<Vec<(String, Item<'a>)>> {
         let Entries(entries) = serde_json::from_str(self.raw.get()).ok()?;
         Some(entries.into_iter().map(|(key, raw)| (key, Item { raw, ..self })).collect())
     }
 
-    /// None if it is no list.
+    /// Returns `None` if the value is not a list.
     pub fn elements(self) -> Option<Vec<Item<'a>>> {
         let elements: Vec<&'a RawValue> = serde_json::from_str(self.raw.get()).ok()?;
         Some(elements.into_iter().map(|raw| Item { raw, ..self }).collect())
     }
 
-    /// Null for what can be delimited but not represented, such as a number beyond all bounds.
+    /// The value. It is null if the text can be delimited but not represented, such as a number beyond all bounds.
     pub fn value(self) -> Json {
         serde_json::from_str(self.raw.get()).unwrap_or(Json::Null)
     }
 }
 
 impl Spot {
-    /// The end of the text for an offset beyond it.
+    /// The line and column of an offset. An offset beyond the text gives the end of the text.
     pub(super) fn of(text: &str, offset: usize) -> Spot {
         let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let before = &text[..offset];

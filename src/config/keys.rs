@@ -1,7 +1,7 @@
-//! One layer by itself: are its keys known, and do their values have the types of the defaults?
+//! The check of one layer by itself: its keys must be known, and its values must have the types of the defaults.
 //!
-//! What passes is safe to merge. What does not is taken out and reported, so that a mistake in a lower layer is
-//! found even where a higher layer overrules it.
+//! Values that pass are safe to merge. Other values are taken out and reported, so that a mistake in a lower layer is
+//! found even if a higher layer overrules it.
 
 use serde_json::Value as Json;
 
@@ -11,15 +11,15 @@ use super::suggest::closest;
 use super::wrong::{described, named};
 use super::{Source, Want, WrongKey, WrongValue};
 
-/// Keys whose values no message shows.
+/// Keys whose values are never shown in messages.
 const SECRETS: [&str; 2] = ["cluster_secret", "admin_token"];
 
-/// The entries of `values` that `known` has too, with the same types.
+/// The entries of `values` that `known` has too, with the same types. The others are reported.
 pub fn sift(values: RawTable, known: &RawTable, source: &Source, findings: &mut Findings) -> RawTable {
     Sieve { known, source, findings }.table(values, known, "")
 }
 
-/// All keys below a table, those of inner tables with their path.
+/// All keys below a table. Keys of inner tables have their path.
 pub fn paths(known: &RawTable) -> Vec<String> {
     let mut paths = Vec::new();
     for (key, value) in known {
@@ -43,7 +43,7 @@ pub fn at<'a>(table: &'a RawTable, path: &str) -> Option<&'a Json> {
     }
 }
 
-/// What a value must be like to stand in the place of a default.
+/// The type that a value must have in the place of this default.
 pub fn want(default: &Json) -> Want {
     match default {
         Json::Bool(_) => Want::YesNo,
@@ -58,7 +58,7 @@ pub fn shown(path: &str, value: &Json) -> String {
 }
 
 struct Sieve<'a> {
-    /// All of it, whatever table is being sifted.
+    /// The whole table of known keys, whichever table is being checked.
     known: &'a RawTable,
     source: &'a Source,
     findings: &'a mut Findings,
@@ -110,7 +110,7 @@ impl Sieve<'_> {
         self.findings.mistake(place, WrongKey::Unknown { close, known });
     }
 
-    /// The right key in the wrong table.
+    /// The right path of a key that is in the wrong table.
     fn elsewhere(&self, key: &str) -> Option<String> {
         let ends = |path: &String| path.rsplit('.').next() == Some(key);
         paths(self.known).into_iter().find(ends)

@@ -1,4 +1,4 @@
-//! The layers, merged by figment, which also remembers whose word each value is.
+//! The layers. Figment merges them, and remembers the source of each value.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// What all layers say together.
+/// The merged values of all layers.
 pub struct Merged {
     pub raw: Raw,
     figment: Figment,
@@ -39,7 +39,7 @@ pub fn merge(config: Option<File>, env: RawTable, flags: &Flags, findings: &mut 
 }
 
 impl Merged {
-    /// Whose word the value of a key is.
+    /// The source of the value of a key.
     pub fn source(&self, path: &str) -> Source {
         let metadata = self.figment.find_metadata(path);
         let source = metadata.and_then(|metadata| self.sources.get(metadata.name.as_ref()));
@@ -67,7 +67,7 @@ fn parse(file: File, findings: &mut Findings) -> RawTable {
     };
     Toml::from_str::<RawTable>(&text).unwrap_or_else(|error| {
         let spot = error.span().map(|span| Spot::of(&text, span.start));
-        // Not the error's own `Display`: that quotes the line, and there may be a secret in it.
+        // The error's own `Display` is not used: it quotes the line, and the line may contain a secret.
         let why = one_line(error.message());
         findings.spoil(SettingPlace { spot, ..place }, WrongFile::Syntax { why });
         RawTable::new()
@@ -112,12 +112,13 @@ impl Provider for Layer<'_> {
 
 // The command line's layer: the few settings that differ from node to node or from start to start.
 //
-// There is no flag for a secret itself: everybody on the machine sees the arguments of a process.
+// There is no flag for a secret itself: every user of the machine can see the arguments of a process.
 
-/// What the command line said. Absent is "no word on it", so that lower layers decide.
+/// The flags of the command line. An absent flag leaves the decision to lower layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flags {
-    /// Which node of the topology this one is; overrules the topology's own `node`. No setting: no file has it.
+    /// The node of the topology that this one is. It overrules the topology's own `node`. It is no setting, so no
+    /// file has it.
     #[serde(skip)]
     pub node: Option<u64>,
     pub data: Option<String>,
@@ -129,7 +130,7 @@ pub struct Flags {
     pub log: LogFlags,
 }
 
-/// `--log-level` and `--log-format`.
+/// The flags `--log-level` and `--log-format`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogFlags {
     pub level: Option<String>,
@@ -142,9 +143,9 @@ impl Flags {
     }
 }
 
-// A setting that is one of a few words.
+// Settings whose value is one of a few words.
 
-/// None after a mistake.
+/// The choice that the word names. Returns `None` after a mistake.
 pub fn choice<T: Copy>(
     path: &str,
     found: &str,

@@ -1,4 +1,4 @@
-//! The members against each other: nobody twice, and this node among them.
+//! Rules about all members together: no member occurs twice, and this node is one of them.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::types::NodeId;
 
 pub const ID_MOST: u64 = 1 << 31;
 
-/// Every node talks to every other, and a majority of more is slower than what it protects.
+/// The largest cluster. Every node talks to every other one, and a majority of more nodes is too slow to be worth it.
 const MEMBERS_MOST: usize = 101;
 
-/// It stands in logs and tables.
+/// A name appears in logs and tables.
 const NAME_CHARS_MOST: usize = 128;
 
-/// One entry of `clusters`; what has a mistake is none.
+/// One entry of `clusters`. A field with a mistake is `None`.
 #[derive(Debug)]
 pub struct Draft {
-    /// Such as `clusters[1]`.
+    /// The path of the entry, such as `clusters[1]`.
     pub path: String,
     pub name: Option<Found<String>>,
     pub id: Option<Found<u64>>,
@@ -27,7 +27,7 @@ pub struct Draft {
     pub port: Option<u16>,
 }
 
-/// The topology's own word on which node it is for.
+/// The node that the topology itself names as this one.
 #[derive(Debug)]
 pub struct Own {
     pub id: Found<u64>,
@@ -76,7 +76,7 @@ pub fn host(text: Found<String>, findings: &mut Findings) -> Option<Found<Host>>
     }
 }
 
-/// How many there are, and that no two share an id, a name or an address.
+/// Checks the number of members, and that no two share an id, a name or an address.
 pub fn check(drafts: &[Draft], place: &SettingPlace, findings: &mut Findings) {
     let members = drafts.len();
     if members == 0 {
@@ -112,7 +112,8 @@ fn check_loopback(drafts: &[Draft], findings: &mut Findings) {
     }
 }
 
-/// This node: `chosen` by somebody outside, else by the topology itself. None after a mistake.
+/// This node: the one that the command line or the environment names in `chosen`, or else the one that the topology
+/// names. Returns `None` after a mistake.
 pub fn own(
     drafts: &[Draft],
     own: Option<Own>,
@@ -134,14 +135,14 @@ pub fn own(
 fn find<'a>(drafts: &'a [Draft], id: u64, place: SettingPlace, findings: &mut Findings) -> Option<&'a Draft> {
     let draft = drafts.iter().find(|draft| draft.id.as_ref().is_some_and(|found| found.value == id));
     let ids: Option<Vec<u32>> = drafts.iter().map(|draft| draft.node_id().map(|id| id.0)).collect();
-    // With an id that could not be read it might be that one, and with no ids at all more is wrong than this.
+    // A member whose id could not be read might be this node. If there are no members, that is reported already.
     if let (None, Some(ids)) = (draft, ids.filter(|ids| !ids.is_empty())) {
         findings.mistake(place, WrongTopology::NoSuchNode { id, ids });
     }
     draft
 }
 
-/// What was seen, and where first.
+/// The values that were seen, each with the place where it was first seen.
 #[derive(Default)]
 struct Taken(BTreeMap<String, String>);
 

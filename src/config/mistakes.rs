@@ -12,16 +12,17 @@ pub struct Mistake {
     pub wrong: Wrong,
 }
 
-/// All of them, never none.
+/// All mistakes of a configuration. The list is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes(Vec<Mistake>);
 
-/// What was noticed on the way.
+/// The mistakes and remarks that were found while checking.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     mistakes: Vec<Mistake>,
     remarks: Vec<ConfigRemark>,
-    /// Which keys already have a mistake, and in whose word; one with no path is everything that a source says.
+    /// The keys that already have a mistake, each with its source. An empty path means everything that the source
+    /// sets.
     spoiled: Vec<(Source, String)>,
 }
 
@@ -54,13 +55,14 @@ impl Findings {
         self.mistakes.push(Mistake { place, wrong: wrong.into() });
     }
 
-    /// A mistake that leaves the key without a value that other rules could judge.
+    /// Reports a mistake that leaves the key without a value that other rules could judge.
     pub fn spoil(&mut self, place: SettingPlace, wrong: impl Into<Wrong>) {
         self.spoiled.push((place.source.clone(), place.path.clone()));
         self.mistake(place, wrong);
     }
 
-    /// What was probably meant by an unknown key is not what the lower layers say.
+    /// Marks the key that an unknown key probably meant: its value in the lower layers is not what the operator
+    /// wanted.
     pub fn spoil_meant(&mut self, source: &Source, path: &str) {
         self.spoiled.push((source.clone(), path.to_string()));
     }
@@ -78,7 +80,7 @@ impl Findings {
         self.remarks.push(remark);
     }
 
-    /// What was found with the remarks on it, or all mistakes; `found` is none only after one.
+    /// Returns the result with the remarks on it, or all mistakes. `found` is `None` only after a mistake.
     pub fn into_result<T>(mut self, found: Option<T>) -> Result<(T, Vec<ConfigRemark>), Mistakes> {
         match found {
             Some(found) if self.mistakes.is_empty() => Ok((found, self.remarks)),

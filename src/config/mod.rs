@@ -1,4 +1,4 @@
-//! What an operator decides: settings and topology, read in layers and checked before anything runs.
+//! The settings and the topology that an operator writes, read in layers and checked before anything runs.
 //!
 //! ```text
 //! defaults ─┐
@@ -8,15 +8,15 @@
 //! topology ── comments out, JSON with positions ───▶ members, own node ────────────────────┘
 //! ```
 //!
-//! Every mistake is reported at once, each with where it stands, what is wrong and what would be right: a node
-//! that names one mistake a start costs as many restarts as there are mistakes. A value that is already reported
-//! takes no part in further rules, so that one mistake is one line.
+//! All mistakes are reported at once, each with its place, what is wrong and what would be right. A node that
+//! reported one mistake at each start would need as many restarts as there are mistakes. A value that is already
+//! reported takes no part in further rules, so that one mistake gives one line.
 //!
-//! The known keys are the fields of [`Raw`], their types those of its defaults: there is no second table.
+//! The known keys are the fields of [`Raw`], and their types are those of its defaults: there is no second table.
 //! Nothing here opens a socket, reads the process environment or prints.
 //!
-//! Caveats: a syntax error hides what stands in the same file, so it is reported alone for that file. Relative
-//! paths are taken from the working directory, not from the file that names them.
+//! Caveats: a syntax error hides other mistakes in the same file, so it is reported alone for that file. Relative
+//! paths are relative to the working directory, not to the file that contains them.
 
 mod address;
 mod anonymous;
@@ -65,13 +65,13 @@ use environment::Environment;
 use files::File;
 use mistakes::Findings;
 
-/// Where everything comes from. The environment is an argument, so that a test needs no process of its own.
+/// The inputs of a configuration. The environment is an argument, so that a test needs no process of its own.
 #[derive(Clone, Debug)]
 pub struct Sources<E> {
     pub topology: PathBuf,
-    /// Named by hand: one that is missing is a mistake.
+    /// The path of the settings file, if one was named. A file that is named and missing is a mistake.
     pub config: Option<PathBuf>,
-    /// All variables; those that do not begin with `ELDEST_` are passed over.
+    /// All variables. Those that do not begin with `ELDEST_` are ignored.
     pub env: E,
     pub flags: Flags,
 }
@@ -79,7 +79,7 @@ pub struct Sources<E> {
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// What is allowed and yet worth a line in the log.
+    /// Settings that are allowed, but worth a line in the log.
     pub remarks: Vec<ConfigRemark>,
 }
 
@@ -92,7 +92,7 @@ where
     assemble(config, topology, sources.env, sources.flags)
 }
 
-/// The same with the files at hand.
+/// Builds the configuration from files that were read already.
 fn assemble<E>(config: Option<File>, topology: File, env: E, flags: Flags) -> Result<Loaded, Mistakes>
 where
     E: IntoIterator<Item = (String, String)>,

@@ -1,15 +1,15 @@
-//! Who said what, where it stands, and the name under which an operator finds it.
+//! The source and the position of a value, and the name under which an operator finds it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Every variable of ours begins like this.
+/// The prefix of every variable of this program.
 pub const PREFIX: &str = "ELDEST_";
 
-/// Between a table and a key in it.
+/// The separator between a table and a key in it.
 pub const INSIDE: &str = "__";
 
-/// Who said it. The order is that of precedence: later ones overrule earlier ones.
+/// The source of a value. The order is that of precedence: later sources overrule earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Defaults,
@@ -18,19 +18,20 @@ pub enum Source {
     Flags,
 }
 
-/// A line and a column of a file, both counted from one; the column in characters.
+/// A line and a column of a file. Both are counted from one, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
     pub line: usize,
     pub column: usize,
 }
 
-/// In the order in which somebody corrects: file by file, from top to bottom where that is known.
+/// The place of a setting. The order is that in which an operator corrects mistakes: file by file, and from top to
+/// bottom where the position is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SettingPlace {
     pub source: Source,
     pub spot: Option<Spot>,
-    /// Such as `timing.lease_ms` or `clusters[1].ip`; empty for the source as a whole.
+    /// A path such as `timing.lease_ms` or `clusters[1].ip`. It is empty for the source as a whole.
     pub path: String,
 }
 
@@ -41,7 +42,7 @@ pub struct Found<T> {
     pub place: SettingPlace,
 }
 
-/// A process or file that is told which node it is.
+/// The node that this process is, as the command line or the environment names it.
 #[derive(Clone, Debug)]
 pub struct ChosenNode {
     pub id: u64,
@@ -58,7 +59,7 @@ impl Source {
     }
 }
 
-/// The name under which an operator finds it: a key of a file, a variable or a flag.
+/// The name under which an operator finds the setting: a key of a file, a variable or a flag.
 impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.source, self.path.as_str()) {

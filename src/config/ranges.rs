@@ -1,4 +1,4 @@
-//! The numbers by themselves: how small and how large each may be.
+//! The ranges of single numbers: the smallest and the largest value of each.
 
 use serde_json::Value as Json;
 
@@ -7,13 +7,13 @@ use super::keys;
 use super::layers::Merged;
 use super::mistakes::Findings;
 
-/// Patience beyond a day is a unit mistaken for another.
+/// A time of more than a day is a mistaken unit.
 const MS_MOST: u64 = 24 * 60 * 60 * 1000;
 
-/// Copies that are further apart are made by hand.
+/// A longer interval between backups is not worth a schedule: such backups are made by hand.
 const BACKUP_MS_MOST: u64 = 31 * MS_MOST;
 
-/// Entries of a queue; beyond it a queue hides an overload instead of bounding it.
+/// The entries of a queue. A longer queue hides an overload instead of bounding it.
 const ENTRIES_MOST: u64 = 100_000_000;
 
 /// One message or body is held in memory as a whole, several times over.
@@ -28,13 +28,14 @@ const BODY_BYTES_LEAST: u64 = (1 << 20) + (64 << 10);
 /// The smallest buffer with which the HTTP server reads a head.
 const HEAD_BYTES_LEAST: u64 = 8192;
 
-/// More than any client sends: beyond it, one connection is an attack.
+/// More than any client sends: a larger head is an attack.
 const HEAD_BYTES_MOST: u64 = 1 << 20;
 
-/// File descriptors that a machine gives to one process.
+/// The number of file descriptors that a machine gives to one process.
 const CONNECTIONS_MOST: u64 = 1_000_000;
 
-/// Every number among the settings, with its least and its most value. Zero where it is a way to say "none".
+/// Every number among the settings, with its smallest and its largest value. The smallest is zero if zero means
+/// "none".
 pub const RANGES: [(&str, u64, u64); 40] = [
     ("snapshot_every", 1, ENTRIES_MOST),
     ("backup.every_ms", 100, BACKUP_MS_MOST),

@@ -1,4 +1,4 @@
-//! The settings as a file writes them: the keys, their types and their defaults, and nothing checked.
+//! The settings as a file writes them: the keys, their types and their defaults. Nothing is checked here.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -9,7 +9,7 @@ use crate::types::Span;
 
 pub type RawTable = Map<String, Json>;
 
-/// Not `Debug`: it holds secrets.
+/// This type is not `Debug`, because it holds secrets.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raw {
@@ -117,7 +117,7 @@ pub struct RawLimits {
     pub idle_timeout_ms: u64,
 }
 
-/// Empty texts stand for "none": every key has a default, so that the defaults name every key.
+/// An empty text means "none". Every key has a default, so that the defaults name every key.
 impl Default for Raw {
     fn default() -> Raw {
         Raw {
@@ -168,7 +168,7 @@ impl Default for RawTls {
 }
 
 impl RawBackup {
-    /// None without a folder.
+    /// Returns `None` if no folder is set.
     pub fn settled(&self) -> Option<BackupSettings> {
         let dir = Some(&self.dir).filter(|dir| !dir.is_empty())?;
         let every = std::time::Duration::from_millis(self.every_ms);
@@ -194,7 +194,7 @@ impl RawTiming {
         }
     }
 
-    /// Saturates where a range is violated, which is reported elsewhere.
+    /// The conversion saturates if a value is out of range; the violation is reported elsewhere.
     pub fn timing(&self) -> Timing {
         let span = |ms: u64| Span(ms.saturating_mul(1000));
         Timing {
@@ -262,7 +262,7 @@ impl RawLimits {
             conflicts: size(self.conflicts),
             conflict_bytes: size(self.conflict_bytes),
             state_bytes: self.state_bytes,
-            // What it says is read elsewhere, and what is wrong with it reported.
+            // The setting is read elsewhere, and its mistakes are reported there.
             area_bytes: Vec::new(),
         }
     }

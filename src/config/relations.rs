@@ -1,12 +1,13 @@
-//! Numbers against each other. What the protocol relies on it says itself, in its own words for the timings
-//! ([`Timing::contradictions`]); here those become the keys that an operator can find.
+//! Rules about several numbers together. The protocol itself states the relations that it relies on, with its own
+//! names of the timings ([`Timing::contradictions`]). This file replaces these names by the keys that an operator can
+//! find.
 
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::{Source, WrongValue, keys};
 use crate::protocol::Mode;
 
-/// The timings as the protocol names them, with their keys.
+/// The timings by the protocol's names, with their keys.
 const TIMINGS: [(&str, &str); 11] = [
     ("heartbeat", "heartbeat_ms"),
     ("dead_after", "dead_after_ms"),
@@ -21,10 +22,10 @@ const TIMINGS: [(&str, &str); 11] = [
     ("poll", "poll_ms"),
 ];
 
-/// Other words in which a contradiction speaks of a timing.
+/// Further words for a timing in the text of a contradiction.
 const OTHER_WORDS: [(&str, &str); 2] = [("beats", "heartbeat"), ("declaration", "declare")];
 
-/// `mode` is none if it is mistaken itself.
+/// `mode` is `None` if it is mistaken itself.
 pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
     for contradiction in settings.raw.timing.timing().contradictions() {
         let (why, keys) = in_keys(contradiction);
@@ -65,7 +66,7 @@ pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
     }
 }
 
-/// A contradiction in the words of the keys, and the keys that it is about. Its reason follows a colon and stays.
+/// A contradiction with the names of keys, and the keys that it is about. The reason after the colon stays as it is.
 fn in_keys(contradiction: &str) -> (String, Vec<String>) {
     let (claim, reason) = contradiction.split_at(contradiction.find(':').unwrap_or(contradiction.len()));
     let mut keys = Vec::new();
@@ -87,7 +88,8 @@ fn in_keys(contradiction: &str) -> (String, Vec<String>) {
     (claim.join(" ") + reason, keys)
 }
 
-/// At the first of the keys that somebody has set; not at all if one of them is already known to be mistaken.
+/// Reports a mistake at the first of the keys that is set. Reports nothing if one of the keys is already known to be
+/// mistaken.
 fn report(paths: &[String], why: String, settings: &Merged, findings: &mut Findings) {
     if !paths.iter().all(|path| settings.is_trusted(path, findings)) {
         return;
@@ -112,7 +114,7 @@ mod tests {
     use crate::protocol::Timing;
     use crate::types::Span;
 
-    /// Every contradiction that the protocol knows, each by a timing that has it.
+    /// Every contradiction that the protocol knows, each from a timing that has it.
     fn contradictions() -> Vec<&'static str> {
         let mut all = Vec::new();
         for ms in [0, 150, 5_000, 90_000] {

@@ -1,4 +1,4 @@
-//! What is allowed and yet worth knowing.
+//! Remarks on settings that are allowed, but worth knowing.
 
 use std::fmt;
 
@@ -6,19 +6,20 @@ use super::Address;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigRemark {
-    /// Majorities of an even number need one node more than those of the odd number below it. In safe mode only.
+    /// A majority of an even number of nodes needs one node more than that of the odd number below it. Safe mode
+    /// only.
     EvenCluster { nodes: usize },
-    /// A node whose address means another machine on each machine.
+    /// The address of a node among others is a loopback address, which means another machine on each machine.
     LoopbackAmongOthers { name: String, address: Address },
-    /// Anybody who reaches the port is believed to be a peer.
+    /// Every caller that reaches the port is accepted as a peer.
     Insecure { listen: Address },
-    /// No call is taken without a credential, and there is none with which to make one.
+    /// No call is taken without a credential, and there is no credential with which to make a token.
     NobodyMayCall { listen: Address },
-    /// A secret of root's that others may read: in a container that may well be meant.
+    /// A secret in a file of root that others may read. This may be intended in a container.
     OpenSecret { key: &'static str, file: String, mode: u32 },
-    /// Certificates are named, and not used.
+    /// Certificates are configured, but not used.
     TlsIsOff,
-    /// Variables that begin like ours and are not: orchestrators make some of their own.
+    /// Variables that have the program's prefix but are none of its own: orchestrators set some.
     IgnoredVariables { names: Vec<String> },
 }
 

@@ -1,9 +1,9 @@
-//! A text that is shown to nobody.
+//! A text that is never shown.
 
 use std::fmt;
 
-/// Never shown: its `Debug` hides it, and there is no `Display`. Compare it in constant time only, so there is
-/// no `PartialEq` either.
+/// A secret. It is never shown: its `Debug` hides it, and there is no `Display`. It must be compared in constant
+/// time, so there is no `PartialEq` either.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -17,7 +17,8 @@ impl Secret {
     }
 }
 
-/// What proves nodes to each other: what this node proves itself with, and while that is being changed, what it believes besides.
+/// The secrets that nodes use to prove themselves to each other. This node sends the first one, and accepts the other
+/// one as well while the secret is being changed.
 #[derive(Clone, Debug)]
 pub struct ClusterSecrets {
     pub first: Secret,

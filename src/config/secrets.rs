@@ -1,4 +1,5 @@
-//! Where the two secrets are found: what proves a node to its peers, and what proves an operator.
+//! The two secrets: the one that nodes prove themselves with, and the admin token that operators prove themselves
+//! with.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,36 +11,36 @@ use super::secret::{ClusterSecrets, Secret};
 use super::wrong::quoted;
 use super::{ConfigRemark, WrongAccess, WrongFile};
 
-/// 128 bits, if drawn at random.
+/// 128 bits, if the secret is random.
 const BYTES_LEAST: usize = 16;
 
-/// The keys that give one secret.
+/// The keys that set one secret.
 struct Kind {
     key: &'static str,
     file_key: &'static str,
 }
 
-/// What proves a node where it speaks TLS.
+/// The key of the file with a node's private key for TLS.
 pub const KEY_FILE: &str = "tls.key_file";
 
 const CLUSTER: Kind = Kind { key: "cluster_secret", file_key: "cluster_secret_file" };
 const ADMIN: Kind = Kind { key: "admin_token", file_key: "admin_token_file" };
 
-/// None if there is none, or after a mistake.
+/// The admin token. Returns `None` if there is none, and after a mistake.
 pub fn admin_token(settings: &Merged, findings: &mut Findings) -> Option<Secret> {
     let (value, file) = (&settings.raw.admin_token, &settings.raw.admin_token_file);
     find(&ADMIN, value, file, check_token, settings, findings)
 }
 
-/// The same of what proves nodes.
+/// The cluster secrets. Returns `None` if there are none, and after a mistake.
 pub fn cluster(settings: &Merged, findings: &mut Findings) -> Option<ClusterSecrets> {
     let (value, file) = (&settings.raw.cluster_secret, &settings.raw.cluster_secret_file);
     find(&CLUSTER, value, file, check_secrets, settings, findings)
 }
 
-/// What a file of cluster secrets says now.
+/// The secrets that are in a file of cluster secrets now.
 pub fn cluster_secrets(file: &Path) -> Result<ClusterSecrets, WrongAccess> {
-    // What is to be told of its mode was told at the start.
+    // Remarks on the mode of the file were made at the start.
     check_secrets(&read(&CLUSTER, &file.to_string_lossy(), &mut Findings::default())?)
 }
 
@@ -77,8 +78,8 @@ fn read(kind: &Kind, file: &str, findings: &mut Findings) -> Result<String, Wron
     Ok(text)
 }
 
-/// Whether others may use the file of a secret that has just been read. One that cannot be looked at has gone since: what it said is
-/// known.
+/// Checks whether others may use the file of a secret that was just read. If the file cannot be examined, it has gone
+/// since it was read, and that is accepted.
 pub fn check_openness(key: &'static str, file: &Path, findings: &mut Findings) -> Result<(), WrongAccess> {
     let Ok(look) = std::fs::metadata(file) else {
         return Ok(());
@@ -92,7 +93,7 @@ pub fn check_openness(key: &'static str, file: &Path, findings: &mut Findings) -
     Ok(())
 }
 
-/// The same of the file of a node's key, when it is read again. What is only told was told at the start.
+/// Checks the file of a node's key when it is read again. Remarks were made at the start.
 pub fn check_key_file(file: &Path) -> Result<(), WrongAccess> {
     check_openness(KEY_FILE, file, &mut Findings::default())
 }
@@ -104,9 +105,9 @@ enum Openness {
     Refused,
 }
 
-/// As ssh does: what is this user's own must be for this user only. A file of somebody else's was laid there by whoever runs the
-/// machine: compose and Kubernetes hand secrets in as files of root's that everybody in the container may read. So root, too, is
-/// only told.
+/// The rule is that of ssh: a file of this user must be readable by this user only. A file of another user was put
+/// there by whatever runs the machine: compose and Kubernetes pass secrets as files of root that every user of the
+/// container may read. For the same reason, files of root only give a remark if this user is root.
 fn openness(mode: u32, owner: u32, user: u32) -> Openness {
     const ROOT: u32 = 0;
     match mode & 0o077 != 0 && owner == user {
@@ -116,7 +117,7 @@ fn openness(mode: u32, owner: u32, user: u32) -> Openness {
     }
 }
 
-/// Sent as it is in a header.
+/// The token is sent in a header as it is.
 fn check_token(text: &str) -> Result<Secret, WrongAccess> {
     let text = text.trim();
     let token = long_enough(text)?;
@@ -126,7 +127,7 @@ fn check_token(text: &str) -> Result<Secret, WrongAccess> {
     Ok(token)
 }
 
-/// One a line; empty lines are none.
+/// One secret on each line. Empty lines are ignored.
 fn check_secrets(text: &str) -> Result<ClusterSecrets, WrongAccess> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match lines.as_slice() {

@@ -1,4 +1,4 @@
-//! What is left once everything is checked: the settings as the rest of the program takes them.
+//! The settings after all checks, as the rest of the program uses them.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Config {
     pub cluster_name: String,
     /// This node.
     pub me: NodeId,
-    /// The whole topology, this node included, ascending by id.
+    /// The whole topology, this node included, in ascending order of ids.
     pub members: Vec<MemberSettings>,
     pub mode: Mode,
     pub ack: Ack,
@@ -24,31 +24,31 @@ pub struct Config {
     pub timing: Timing,
     pub limits: Limits,
     pub http: HttpLimits,
-    /// Writes between two snapshots.
+    /// The number of writes between two snapshots.
     pub snapshot_every: u64,
     pub data: PathBuf,
-    /// Where to listen; where the others call is in `members`.
+    /// The address to listen on. The addresses at which others call the nodes are in `members`.
     pub listen: Address,
-    /// Where nothing but `/metrics` is served.
+    /// The address that serves `/metrics` and nothing else.
     pub metrics_listen: Option<Address>,
-    /// A collector of traces, without a path.
+    /// The URL of a collector of traces, without a path.
     pub otlp_url: Option<String>,
     pub secret: Option<ClusterSecrets>,
-    /// Where it was read, if it was a file.
+    /// The file that the secret was read from, if it was a file.
     pub secret_file: Option<PathBuf>,
     pub tls: Option<TlsSettings>,
-    /// Copies of the state that this node keeps.
+    /// The backups of the state that this node keeps.
     pub backup: Option<BackupSettings>,
     pub admin_token: Option<Secret>,
-    /// Without a secret whoever calls is believed.
+    /// Without a secret, every caller is accepted as a peer.
     pub insecure: bool,
-    /// What a call without a credential may do.
+    /// The rights of a call without a credential.
     pub anonymous: Anonymous,
-    /// Where orders and refused credentials are told of: a file, or "stderr".
+    /// The log of administrative orders and refused credentials: a file, or "stderr".
     pub audit: Option<PathBuf>,
-    /// Names by which browsers may call this node, besides those of the topology. In lower case.
+    /// Further host names by which browsers may call this node, beside those of the topology. In lower case.
     pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may use this node. In lower case.
+    /// The origins of pages that may use this node. In lower case.
     pub allowed_origins: Vec<String>,
     pub log: Log,
 }
@@ -60,17 +60,17 @@ pub struct MemberSettings {
     pub address: Address,
 }
 
-/// Bounds of the HTTP server. What each is for is in `config/default.toml`.
+/// The bounds of the HTTP server. The purpose of each is in `config/default.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
     pub connections: usize,
-    /// From one address; zero: half of them.
+    /// The bound for one address. Zero means half of all.
     pub connections_each: usize,
     pub requests: usize,
     pub address_percent: usize,
     pub body_bytes: usize,
     pub bodies_bytes: usize,
-    /// Of one address; zero: half of them.
+    /// The bound for one address. Zero means half of all.
     pub bodies_bytes_each: usize,
     pub head_bytes: usize,
     pub header_timeout: Duration,
@@ -80,21 +80,21 @@ pub struct HttpLimits {
     pub idle_timeout: Duration,
 }
 
-/// What a call without a credential may do.
+/// The rights of a call without a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anonymous {
     pub grants: Grants,
-    /// Nobody has decided it.
+    /// The rights are the default: no setting decided them.
     pub is_default: bool,
 }
 
-/// A node that speaks TLS.
+/// The TLS settings of a node that uses TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     pub files: NodeFiles,
-    /// Whether it calls other nodes by TLS.
+    /// Whether the node uses TLS to call other nodes.
     pub dials: bool,
-    /// Whether it answers who calls without.
+    /// Whether the node accepts callers without TLS.
     pub takes_plain: bool,
     pub client_certs_required: bool,
 }
@@ -141,13 +141,13 @@ impl Config {
             limits: self.limits.clone(),
             takeover: self.takeover,
             ack: self.ack,
-            // A node that takes no call without TLS knows by its certificate whose each is.
+            // A node that takes no call without TLS knows each caller by its certificate.
             peers_prove: self.secret.is_some() || self.tls.as_ref().is_some_and(|tls| !tls.takes_plain),
             ..Settings::lan(self.me, Vec::new())
         }
     }
 
-    /// As the file writes it, and as peers compare it.
+    /// The mode as the file writes it, and as peers compare it.
     pub fn mode_name(&self) -> &'static str {
         match self.mode {
             Mode::Safe => "safe",
@@ -159,17 +159,17 @@ impl Config {
         self.members.iter().find(|member| member.id == id)
     }
 
-    /// The ids of the topology file, as a number that peers compare until a log says who belongs to the cluster. Not names
-    /// and addresses, so that a dead node may get another address one restart at a time.
+    /// A digest of the ids in the topology file. Peers compare it until a log says which nodes belong to the cluster.
+    /// It does not cover names and addresses, so that a dead node may get another address one restart at a time.
     pub fn ids_digest(&self) -> u64 {
         let ids: Vec<String> = self.members.iter().map(|member| member.id.0.to_string()).collect();
         fnv1a(ids.join(" ").as_bytes())
     }
 
-    /// What every node of a cluster has to agree on, as a number that peers compare: mode and timings.
+    /// A digest of what all nodes of a cluster must agree on, which peers compare: the mode and the timings.
     ///
-    /// FNV-1a with 64 bits over a text of one line each, the same on every machine and in every version that knows
-    /// the same timings.
+    /// It is FNV-1a with 64 bits over a text with one line for each value, and is the same on every machine and in
+    /// every version that knows the same timings.
     pub fn digest(&self) -> u64 {
         fnv1a(self.agreed().as_bytes())
     }
@@ -177,7 +177,7 @@ impl Config {
     fn agreed(&self) -> String {
         let mut text = format!("eldest 1\nmode {}\n", self.mode_name());
         let polls = self.mode == Mode::Available;
-        // In safe mode nobody polls; versions that did not know the word yet have the same digest.
+        // No node polls in safe mode, so versions that do not know the word yet have the same digest.
         for (name, number) in timings(&self.timing).into_iter().filter(|(name, _)| polls || *name != "poll") {
             // Writing into a string never fails.
             let _ = writeln!(text, "{name} {number}");
@@ -189,7 +189,7 @@ impl Config {
 impl Anonymous {
     pub const NOTHING: &str = "none";
 
-    /// For people.
+    /// The rights as text for people.
     pub fn said(&self) -> String {
         let grants: Vec<String> = self.grants.iter().map(Grant::to_string).collect();
         if grants.is_empty() { Anonymous::NOTHING.to_string() } else { grants.join("; ") }
@@ -235,7 +235,8 @@ impl Default for HttpLimits {
     }
 }
 
-/// Every timing, in microseconds where it is a time. Taken apart by name, so that a new one is not forgotten.
+/// Every timing, in microseconds if it is a time. The struct is destructured by name, so that a new timing is not
+/// forgotten.
 fn timings(timing: &Timing) -> [(&'static str, u64); 11] {
     let Timing {
         heartbeat,
@@ -275,7 +276,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The vectors that the function's authors publish.
+    /// The test vectors that the authors of the function publish.
     #[test]
     fn fnv() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);

@@ -1,12 +1,12 @@
-//! "Did you mean": the known word that a misspelt one is closest to.
+//! "Did you mean": the known word that is closest to a misspelt one.
 
-/// Longer words are no misspelt keys, and comparing them costs the product of the lengths.
+/// Longer words are no misspelt keys, and the cost of a comparison is the product of the lengths.
 const CHARS_MOST: usize = 64;
 
-/// A shortened key is meant from this length on: `lease` for `lease_ms`.
+/// A beginning of a key counts as the key from this length on: `lease` for `lease_ms`.
 const BEGINNING_CHARS_LEAST: usize = 3;
 
-/// The closest of `known`, none if all are far. Of two equally close the shorter one.
+/// The closest of `known`. Returns `None` if all are too far. If two are equally close, the shorter one is returned.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > CHARS_MOST {
         return None;
@@ -21,7 +21,8 @@ fn allowed(word: &str) -> usize {
     (word.chars().count() / 3).max(1)
 }
 
-/// How many letters to insert, remove, replace or swap with their neighbour. A key cut off at a `_` is one away.
+/// The number of letters to insert, remove, replace or swap with their neighbour. A key that is cut off at a `_` has
+/// distance one.
 fn distance(word: &str, candidate: &str) -> usize {
     let rest = candidate.strip_prefix(word).unwrap_or_default();
     if rest.starts_with('_') && word.len() >= BEGINNING_CHARS_LEAST {

@@ -1,4 +1,5 @@
-//! The table `[tls]`: whether a node speaks TLS, and with which files. They are read as a start would read them.
+//! The table `[tls]`: whether a node uses TLS, and with which files. The check reads the files as a start would read
+//! them.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use super::topology::Topology;
 use super::wrong::quoted;
 use super::{ConfigRemark, TlsSettings, WrongAccess};
 
-/// None: there is no TLS.
+/// `None` means that TLS is off.
 const MODES: [(&str, Option<Manner>); 4] = [
     ("off", None),
     ("accept", Some(Manner { takes_plain: true, dials: false })),
@@ -24,14 +25,14 @@ const CLIENT_CERTS: [(&str, bool); 2] = [("optional", false), ("required", true)
 
 const NEEDED: [&str; 3] = ["tls.cert_file", KEY_FILE, "tls.ca_file"];
 
-/// Whether it answers who calls without TLS, and whether it calls by TLS.
+/// How a node uses TLS: whether it accepts callers without TLS, and whether it calls others by TLS.
 #[derive(Clone, Copy)]
 struct Manner {
     takes_plain: bool,
     dials: bool,
 }
 
-/// None if there is no TLS, or after a mistake.
+/// The TLS settings. Returns `None` if TLS is off, and after a mistake.
 pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Findings) -> Option<TlsSettings> {
     let raw = &settings.raw.tls;
     let mode = choice("tls.mode", &raw.mode, &MODES, settings, findings);
@@ -66,7 +67,7 @@ fn key(kind: Kind) -> &'static str {
     }
 }
 
-/// None if one is missing.
+/// The files. Returns `None` if one is missing.
 fn files(settings: &Merged, findings: &mut Findings) -> Option<NodeFiles> {
     let raw = &settings.raw.tls;
     let mut complete = true;

@@ -1,7 +1,7 @@
-//! The topology file: who belongs to the cluster, and which of them this node is.
+//! The topology file: the nodes of the cluster, and which of them this node is.
 //!
-//! JSON in the seed's shape, with comments. `port` and `cluster` may be left out; so may `node`, where the command
-//! line or the environment names the node, so that one file serves all of them.
+//! The file is JSON in the seed's shape, with comments. `port` and `cluster` may be left out. `node` may be left out
+//! if the command line or the environment names the node, so that one file serves all nodes.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,16 +20,16 @@ use crate::types::NodeId;
 
 const DEFAULT_CLUSTER: &str = "eldest";
 
-/// It stands in every message between nodes.
+/// The name of the cluster is in every message between nodes.
 const CLUSTER_BYTES_MOST: usize = 64;
 
 #[derive(Debug)]
 pub struct Topology {
     pub cluster: String,
     pub me: NodeId,
-    /// Ascending by id.
+    /// In ascending order of ids.
     pub members: Vec<MemberSettings>,
-    /// Where this node's own address stands.
+    /// The place of this node's own address in the file.
     pub own_place: SettingPlace,
 }
 
@@ -40,7 +40,8 @@ impl Topology {
     }
 }
 
-/// None only after a mistake; after some there is a topology all the same, for other rules to judge.
+/// Reads a topology. Returns `None` only after a mistake. After some mistakes there is a topology all the same, for
+/// other rules to judge.
 pub fn read(file: File, chosen: Option<ChosenNode>, findings: &mut Findings) -> Option<Topology> {
     let source = Source::File(file.path);
     let text = match file.text {
@@ -61,7 +62,7 @@ pub fn read(file: File, chosen: Option<ChosenNode>, findings: &mut Findings) -> 
     }
 }
 
-/// Reads values and reports what they are not.
+/// Reads values, and reports those of the wrong type.
 struct Reader<'a> {
     document: &'a Document<'a>,
     source: Source,
@@ -104,7 +105,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// What the file says which node it is for. Where somebody else says so, it may be silent, but not wrong.
+    /// The node that the file names as this one. If another source names the node, the file may leave it out, but
+    /// what it says must not be wrong.
     fn node(&mut self, root: &Found<Item<'a>>, fields: &Fields<'a>, is_chosen: bool) -> Option<members::Own> {
         if is_chosen && !fields.contains_key("node") {
             return None;
@@ -145,7 +147,7 @@ impl<'a> Reader<'a> {
         Found { value: item, place }
     }
 
-    /// The known fields of an object; of one that stands twice, the first.
+    /// The known fields of an object. If a field occurs twice, the first one counts.
     fn fields(&mut self, object: &Found<Item<'a>>, known: &[&str]) -> Option<Fields<'a>> {
         let Some(entries) = object.value.entries() else {
             return self.wrong_type(object, Want::Object);
@@ -206,7 +208,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives nothing, so that a reader can end with it.
+    /// Reports a wrong type. Returns `None`, so that a reader can end with this call.
     fn wrong_type<T>(&mut self, item: &Found<Item<'a>>, want: Want) -> Option<T> {
         let wrong = WrongValue::Type { found: described(&item.value.value()), want };
         self.findings.mistake(item.place.clone(), wrong);

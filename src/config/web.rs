@@ -1,5 +1,6 @@
-//! What browsers may do: the names that this node is called by, and the pages of other origins that may use it. Lists are
-//! texts with blanks or commas between their entries, so that a variable of the environment can hold one.
+//! The rules for browsers: the host names by which this node may be called, and the other origins whose pages may use
+//! it. A list is a text with blanks or commas between its entries, so that a variable of the environment can hold
+//! one.
 
 use super::layers::Merged;
 use super::mistakes::Findings;
@@ -10,7 +11,7 @@ const HOST_HINT: &str =
     "write names such as eldest.example.org, without scheme or port, with blanks between them";
 const ORIGIN_HINT: &str = "write origins such as https://console.example.org:8443, as a browser says them, with blanks between them";
 
-/// In lower case, as they are compared.
+/// The names are in lower case, as they are compared.
 pub fn hosts(settings: &Merged, findings: &mut Findings) -> Vec<String> {
     let place = settings.place("allowed_hosts");
     list(&settings.raw.allowed_hosts, is_host, HOST_HINT, &place, findings)
@@ -40,7 +41,8 @@ fn is_host(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// Scheme, host and, where it is not the scheme's own, a port: without a path, not even its first slash.
+/// An origin is a scheme, a host and, if it is not the scheme's default, a port. It has no path, not even the first
+/// slash.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else {
         return false;

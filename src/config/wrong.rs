@@ -1,4 +1,4 @@
-//! Everything that can be wrong, and how to say it: what is wrong, then what would be right.
+//! All kinds of mistakes, with their messages: what is wrong, then what would be right.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::Address;
 
-/// Values are shown as far as they help to find them.
+/// Values are shown as far as they help to find the mistake.
 const SHOWN_CHARS_MOST: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +53,13 @@ pub enum WrongValue {
         found: String,
         hint: &'static str,
     },
-    /// Two settings that do not go together.
+    /// Two settings that contradict each other.
     Contradiction {
         why: String,
     },
 }
 
-/// Who is let in.
+/// Mistakes in the settings of access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongAccess {
     BothGiven {
@@ -79,14 +79,14 @@ pub enum WrongAccess {
         file: String,
         mode: u32,
     },
-    /// A secret, and another one while it is changed.
+    /// More than two secrets: there may be one, and another one while it is being changed.
     TooManySecrets {
         lines: usize,
     },
     Exposed {
         listen: Address,
     },
-    /// What TLS needs.
+    /// A setting that TLS needs is missing.
     NotGiven {
         needs: &'static str,
     },
@@ -105,7 +105,7 @@ pub enum WrongTopology {
         found: String,
         most: usize,
     },
-    /// An id, a name or an address that another member has.
+    /// Another member has the same id, name or address.
     Taken {
         found: String,
         by: String,
@@ -126,7 +126,7 @@ pub enum WrongTopology {
     },
 }
 
-/// What should stand there instead.
+/// The type of value that is wanted instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     Text,
@@ -138,7 +138,7 @@ pub enum Want {
     OwnNode,
 }
 
-/// A text as a message may show it: in quotes, without control characters, and not all of it.
+/// A text as a message shows it: in quotes, without control characters, and shortened if it is long.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MOST) {
         None => format!("{text:?}"),
@@ -146,7 +146,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// A key as a message may show it: as it is if it looks like one, else in quotes.
+/// A key as a message shows it: unchanged if it looks like a key, otherwise in quotes.
 pub(super) fn named(key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if key.is_empty() || key.len() > SHOWN_CHARS_MOST || !key.chars().all(plain) {
@@ -155,7 +155,7 @@ pub(super) fn named(key: &str) -> String {
     key.to_string()
 }
 
-/// A parser's own words, in one line.
+/// A parser's message in one line.
 pub(super) fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines.join(", ").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -311,7 +311,7 @@ impl fmt::Display for Want {
     }
 }
 
-/// `"a", "b" or "c"`.
+/// The choices as text: `"a", "b" or "c"`.
 fn alternatives(choices: &[&str]) -> String {
     let quoted: Vec<String> = choices.iter().map(|choice| format!("{choice:?}")).collect();
     match quoted.split_last() {

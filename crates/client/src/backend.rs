@@ -1,6 +1,6 @@
-//! What keeps roles: a cluster, or for a program's own tests something in memory.
+//! The store of roles: a cluster, or a store in memory for a program's own tests.
 //!
-//! Elections, locks and brokers know nothing else of where they run.
+//! Elections, locks and brokers know nothing else about where they run.
 
 use std::time::Duration;
 
@@ -12,78 +12,80 @@ use super::error::Error;
 use super::holder::{Leader, RoleState};
 use super::lease::Term;
 
-/// Watched events that wait for a slow reader; then the backend waits, too.
+/// Watched events that wait for a slow reader. Beyond this bound the backend waits, too.
 pub const WATCHED_MAX: usize = 64;
 
-/// Who asks for a role, and for how long.
+/// A request for a role: the contender, and how it wants to hold the role.
 #[derive(Clone, Debug)]
 pub struct Acquire {
     pub role: String,
-    /// One life of a process: the same id again is the same holder.
+    /// Identifies one life of a process: a second request with the same id comes from the same holder.
     pub instance_id: String,
     pub ttl: Duration,
-    /// Higher goes first among those who wait.
+    /// Among the contenders that wait, a higher priority goes first.
     pub priority: i64,
-    /// Where others find the holder.
+    /// The address at which others find the holder.
     pub address: Option<String>,
     pub metadata: Option<Value>,
-    /// How long to wait for the role if somebody has it.
+    /// How long to wait if another instance holds the role.
     pub wait: Duration,
 }
 
-/// Who holds a role, by its own word.
+/// The claim of an instance to hold a role under a token.
 #[derive(Clone, Debug)]
 pub struct Hold {
     pub role: String,
     pub instance_id: String,
     pub token: u64,
     pub ttl: Duration,
-    /// The number of the connection that the lease is to end with.
+    /// The number of the connection that the lease is tied to.
     pub tie: Option<u64>,
 }
 
-/// A connection that the lease ends with.
+/// An open connection that the lease is tied to.
 #[derive(Debug)]
 pub struct Tied {
-    /// Opening it renews the lease.
+    /// The renewal that opening the connection was.
     pub renewal: Renewal,
-    /// Dropped, the connection is closed.
+    /// News of the connection. Dropping the receiver closes the connection.
     pub news: mpsc::Receiver<TieNews>,
 }
 
+/// News of a connection that a lease is tied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieNews {
-    /// Whoever counts the lease now has not heard of it yet.
+    /// The node that counts the lease now has not heard of the connection yet: renew.
     Renew,
-    /// The node lets go: the lease goes on without it.
+    /// The node releases the connection: the lease goes on without it.
     Let,
     /// The connection is gone.
     Broken,
 }
 
+/// Whether a grant is new, or the instance held the role already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Elected,
     AlreadyLeader,
 }
 
-/// A role given.
+/// A role that was granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub outcome: Outcome,
     pub leader: Leader,
-    /// Counted from when the request was sent.
+    /// The term of the lease, counted from when the request was sent.
     pub term: Term,
 }
 
-/// A lease proved.
+/// A lease that was renewed.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewal {
     pub sent: Moment,
     pub expires_in: Duration,
 }
 
-/// What happens around a role.
+/// An event that concerns a role.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Watched {
     Acquired {
@@ -94,41 +96,42 @@ pub enum Watched {
         instance_id: String,
         token: u64,
     },
-    /// A document named like the role, or below that name, has changed: the event as the feed tells it.
+    /// A document whose key is the role's name, or is below that name, has changed. The value is the event of the
+    /// feed.
     Changed(Value),
 }
 
-/// Ends when the watch does; an error is its last word.
+/// The receiver ends when the watch does. An error is its last item.
 pub type Watch = mpsc::Receiver<Result<Watched, Error>>;
 
-/// A clone is the same backend.
+/// A store of roles. A clone is the same backend.
 pub trait Backend: Clone + Send + Sync + 'static {
-    /// The clock that leases of this backend are counted by.
+    /// The clock that counts the leases of this backend.
     fn clock(&self) -> Clock;
 
-    /// [`Error::RoleHeld`] if somebody else has it, at the end of the wait.
+    /// Asks for the role. Fails with [`Error::RoleHeld`] if another instance still holds it at the end of the wait.
     fn acquire(&self, ask: &Acquire) -> impl Future<Output = Result<Grant, Error>> + Send;
 
-    /// [`Error::LeaseLost`] if the token is not the current one any more.
+    /// Renews the lease. Fails with [`Error::LeaseLost`] if the token is not the current one any more.
     fn renew(&self, hold: &Hold) -> impl Future<Output = Result<Renewal, Error>> + Send;
 
-    /// Ties the lease to a connection to one node, which frees the role when `grace` has passed after this process has closed it,
-    /// unless a renewal has named a greater number by then. None where leases are all there is; [`Error::Indeterminate`] if it may be
-    /// open all the same.
+    /// Ties the lease to a connection to one node. After this process has closed the connection, the node waits for
+    /// `grace` and then frees the role, unless a renewal has named a greater number by then. Returns `None` if the
+    /// backend offers leases only. Fails with [`Error::Indeterminate`] if the connection may be open all the same.
     fn tie(&self, hold: &Hold, grace: Duration) -> impl Future<Output = Result<Option<Tied>, Error>> + Send {
         let _ = (hold, grace);
         async { Ok(None) }
     }
 
-    /// [`Error::LeaseLost`] if it was lost before.
+    /// Releases the role. Fails with [`Error::LeaseLost`] if it was lost before.
     fn release(&self, hold: &Hold) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Names the holder, whoever has it now.
+    /// Makes this instance the holder, even if another one holds the role now.
     fn elect(&self, ask: &Acquire) -> impl Future<Output = Result<Grant, Error>> + Send;
 
-    /// Who has the role now.
+    /// The present state of the role.
     fn holder(&self, role: &str) -> impl Future<Output = Result<RoleState, Error>> + Send;
 
-    /// What happens around the role from now on.
+    /// The events of the role from now on.
     fn watch(&self, role: &str) -> impl Future<Output = Result<Watch, Error>> + Send;
 }

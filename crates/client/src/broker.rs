@@ -1,4 +1,4 @@
-//! One writer at a time for a shared state: who is elected writes, and the others stand by.
+//! One writer at a time for a shared state: the elected broker writes, and the others stand by.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use super::seat::{LEAVE_MOST, Seat, not_left};
 use super::state_doc::StateDoc;
 use super::ties::HeldBy;
 
-/// A broker that is not heard of for as long may be replaced.
+/// A broker that sends no renewal for this long may be replaced.
 const TTL: Duration = Duration::from_secs(10);
 
-/// Two may be missed in a row.
+/// With this interval, two renewals in a row may be missed.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-/// The cluster ends the lease of an earlier life a second after its connection; the rest is for the way.
+/// The cluster ends the lease of an earlier life a second after its connection has closed. The rest is for the calls.
 const EARLIER_LIFE: Duration = Duration::from_secs(2);
 const EARLIER_LIFE_PAUSE: Duration = Duration::from_millis(200);
 
-/// How one try to be the broker ended.
+/// How one try to become the broker ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BrokerTried {
     Elected {
@@ -40,18 +40,18 @@ pub enum BrokerTried {
     OtherLeader {
         leader: Leader,
     },
-    /// It was free, and another one was faster.
+    /// The role was free, and another broker was faster.
     Conflict {
         leader: Leader,
     },
 }
 
-/// Tries when it is told to, and keeps what it has: renewed in the background.
+/// A contender that tries only when asked to, and renews the role in the background while it holds it.
 #[derive(Debug)]
 pub struct Broker<B: Backend = Client> {
     seat: Seat<B>,
     guard: Option<LockGuard<B>>,
-    /// An acquire has no answer: it may have been granted.
+    /// An acquire got no answer: the role may have been granted.
     perhaps_held: bool,
 }
 
@@ -71,41 +71,44 @@ impl<B: Backend> Broker<B> {
         Broker { seat, guard: None, perhaps_held: false }
     }
 
-    /// One life of a process; a random name unless told.
+    /// Identifies one life of a process. Default: a random name.
     pub fn instance_id(mut self, id: impl Into<String>) -> Broker<B> {
         self.seat.instance_id = id.into();
         self
     }
 
-    /// 10 s unless told.
+    /// The ttl of the lease. Default: 10 s.
     pub fn ttl(mut self, ttl: Duration) -> Broker<B> {
         self.seat.ttl = ttl;
         self
     }
 
-    /// 3 s unless told.
+    /// The interval of renewals. Default: 3 s.
     pub fn heartbeat_every(mut self, span: Duration) -> Broker<B> {
         self.seat.renew_every = span;
         self
     }
 
+    /// The instance id of this broker.
     pub fn id(&self) -> &str {
         &self.seat.instance_id
     }
 
-    /// One try; whoever is told to stand by tries again when it likes.
+    /// Tries once to become the leader. A broker that must stand by decides itself when to try again.
     ///
-    /// Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
-    /// `AlreadyLeader` with a token of its own.
+    /// If the role is held under this broker's own address, its holder is an earlier life of this broker. Then the
+    /// call waits for that lease to end, and returns `AlreadyLeader` with a token of its own. If the lease has not
+    /// ended after 2 s, the call returns `OtherLeader`.
     pub async fn try_elect(&mut self) -> Result<BrokerTried, Error> {
         self.try_elect_with(None).await
     }
 
+    /// Does the same as [`Broker::try_elect`], with metadata that others see while this broker leads.
     pub async fn try_elect_with(&mut self, metadata: Option<Value>) -> Result<BrokerTried, Error> {
         self.seat.check()?;
         let (mut again, ends) = (false, Instant::now() + EARLIER_LIFE);
         loop {
-            // Left so by a future that is dropped, and by an answer that never comes.
+            // The flag stays set if this future is dropped, or if no answer comes.
             self.perhaps_held = true;
             let asked = self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata.clone())).await;
             self.perhaps_held = matches!(asked, Err(Error::Indeterminate { .. }));
@@ -138,7 +141,7 @@ impl<B: Backend> Broker<B> {
         }
     }
 
-    /// Asks the cluster whether this broker still leads. One that does not must not write any more.
+    /// Asks the cluster whether this broker still leads. A broker that does not lead must not write any more.
     pub async fn check_leadership(&mut self) -> Result<bool, Error> {
         let Some(token) = self.token() else {
             self.guard = None;
@@ -151,10 +154,11 @@ impl<B: Backend> Broker<B> {
         Ok(self.is_leader())
     }
 
-    /// [`StateDoc::update`] in this broker's name.
+    /// Runs [`StateDoc::update`] in this broker's name.
     ///
-    /// One that was replaced, and does not know it yet, changes nothing: it is told [`Error::RoleNotHeld`], and leads no more. One that
-    /// does not lead is told the same, and sends nothing.
+    /// If this broker was replaced and does not know it yet, nothing changes: the call fails with
+    /// [`Error::RoleNotHeld`], and the broker leads no more. If this broker does not lead, the call fails the same
+    /// way and sends nothing.
     pub async fn update<T: Serialize + DeserializeOwned>(
         &self,
         state: &StateDoc<T>,
@@ -171,12 +175,13 @@ impl<B: Backend> Broker<B> {
         changed
     }
 
-    /// By the clock, without asking anybody.
+    /// Whether this broker leads, by the clock and without a call.
     pub fn is_leader(&self) -> bool {
         self.token().is_some()
     }
 
-    /// To be written along with the state, so that nobody with a smaller one writes after.
+    /// The fencing token while this broker leads. Write it along with the state, so that no broker with a smaller
+    /// token writes afterwards.
     pub fn token(&self) -> Option<u64> {
         self.guard.as_ref().filter(|guard| guard.is_held()).map(LockGuard::token)
     }
@@ -188,7 +193,8 @@ impl<B: Backend> Broker<B> {
         }
     }
 
-    /// Lets the next one in at once. An error says what kept it from that for a second: then the role lapses.
+    /// Releases the role at once, so that the next broker can lead. Fails if the release did not succeed within a
+    /// second; then the role lapses after its ttl.
     pub async fn stop(&mut self) -> Result<(), Error> {
         let leaving = async {
             match self.guard.take() {

@@ -1,4 +1,4 @@
-//! Many commands at once: lines of a stream, each a call of its own under a key of its own.
+//! Many commands in one request: each line is a call of its own, with a key of its own.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,24 +10,25 @@ use super::pauses::Pauses;
 use super::problem::{Problem, Tried};
 use super::random;
 
-/// What a node decides at once. More would only wait there, and be sent again where one of them is to be.
+/// What a node decides at once. The rest of a larger request would only wait there, and be sent again with it if its
+/// answer is lost.
 const LINES_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;
 
-/// What became of one command.
+/// The result of one command.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Applied {
-    /// Where it stands in the log.
+    /// The index of the command in the log.
     pub index: u64,
     pub epoch: String,
-    /// Of a batch, a list with one result for each of its commands.
+    /// For a batch: a list with one result for each of its commands.
     #[serde(alias = "results")]
     pub result: Value,
 }
 
 /// A line that waits for its final answer.
 struct Line {
-    /// Its place among all commands.
+    /// The index among all commands.
     place: usize,
     text: String,
     doubt: bool,
@@ -35,12 +36,13 @@ struct Line {
 }
 
 impl Client {
-    /// Runs commands, each `storage_cmd` with its `payload`, in their order, and tells what became of each, in their order. They are no
-    /// transaction: what is refused does not stop what follows. One that has to be tried again may come after some that
-    /// follow it; a client that must not let that happen waits for each.
+    /// Runs commands, each a `storage_cmd` with its `payload`, in their order. Returns the result of each command, in
+    /// the same order. The commands are no transaction: a refused command does not stop those after it. A command
+    /// that must be retried may be applied after some of those that follow it; a client that must exclude this waits
+    /// for each command.
     ///
-    /// They travel a thousand at a time, and each thousand has the time of one call. Once a thousand's time has run out, nothing
-    /// more is sent.
+    /// A thousand commands are sent in one request, and each thousand has the time of one call. Once the time of a
+    /// thousand has run out, nothing more is sent.
     pub async fn bulk(&self, commands: &[(&str, Value)]) -> Vec<Result<Applied, Error>> {
         let mut told: Vec<Result<Applied, Error>> = Vec::with_capacity(commands.len());
         told.resize_with(commands.len(), || Err(Error::Unavailable { tried: Vec::new() }));
@@ -60,7 +62,7 @@ impl Client {
         }
     }
 
-    /// Until each of these lines has its final answer. False if the time runs out before.
+    /// Sends the lines until each has its final answer. Returns `false` if the time runs out before.
     async fn run(&self, mut lines: Vec<Line>, told: &mut [Result<Applied, Error>]) -> bool {
         let (deadline, mut pauses) = (Instant::now() + self.http().deadline, Pauses::new());
         loop {
@@ -83,14 +85,14 @@ impl Client {
         }
     }
 
-    /// Sends them once more, and gives back those that are to be tried again.
+    /// Sends the lines once, and returns those that must be retried.
     async fn send_lines(
         &self,
         mut lines: Vec<Line>,
         told: &mut [Result<Applied, Error>],
     ) -> Result<Vec<Line>, (Vec<Line>, Error)> {
         let body: String = lines.iter().map(|line| line.text.as_str()).collect();
-        // Each line has its key: twice is the same as once.
+        // Each line has its own key, so applying it twice has the same effect as once.
         let answer = match self.send(&Call::lines("/v1/commands", body)).await {
             Ok(answer) => answer,
             Err(error) => return Err((lines, error)),
@@ -118,7 +120,7 @@ impl Client {
     }
 }
 
-/// What a node says of a line.
+/// A node's answer to a line.
 enum Said {
     Applied(Applied),
     Refused(Box<Problem>),
@@ -153,7 +155,7 @@ impl Line {
         self.why = Some(Tried { url: url.to_string(), why });
     }
 
-    /// What is told when the time has run out.
+    /// The error when the time has run out.
     fn ended(&self, last: Option<&Error>) -> Error {
         let tried = self.why.iter().cloned().collect();
         match last {

@@ -1,10 +1,10 @@
-//! What a single call may end with, besides an answer.
+//! The errors of a single call.
 
 use std::fmt;
 
 use super::problem::{Attempts, Problem, Tried};
 
-/// Why a call has brought no answer, or none that a node gives to what it takes.
+/// Why a call brought no answer, or an answer that is not a success.
 #[derive(Clone, Debug)]
 pub enum CallError {
     /// The HTTP client cannot be set up on this machine.
@@ -15,16 +15,16 @@ pub enum CallError {
         url: String,
         why: &'static str,
     },
-    /// Nothing was sent: none of these could be connected to.
+    /// Nothing was sent: no connection to any of these nodes could be made.
     NotReached {
         tried: Vec<Tried>,
     },
-    /// The request left, and no whole answer came: it may or may not have happened.
+    /// The request was sent, and no whole answer came: the outcome is unknown.
     NoAnswer {
         url: String,
         why: String,
     },
-    /// An answer, but not one of Eldest's.
+    /// The answer does not come from an Eldest node.
     Strange {
         url: String,
         why: String,

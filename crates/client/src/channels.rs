@@ -1,4 +1,4 @@
-//! Messages to whoever listens now, at most once.
+//! Messages to the present subscribers of a channel, delivered at most once.
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,17 @@ use super::error::Error;
 use super::http::{Call, Client, Lines, segment};
 use super::pauses::Pauses;
 
+/// What a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     Message(Value),
-    /// A message that serde_json does not read, as JSON text.
+    /// A message that serde_json cannot read, as JSON text.
     Unreadable(String),
-    /// This listener was away for a while: what was sent meanwhile is missed.
+    /// This subscriber was disconnected for a while: it has missed what was sent meanwhile.
     Gap,
 }
 
+/// A subscription to a channel. If a node fails, it goes on at another one.
 #[derive(Debug)]
 pub struct Subscription {
     client: Client,
@@ -32,7 +34,8 @@ struct Published {
 }
 
 impl Client {
-    /// How many were handed it. Never sent twice: an attempt of unknown outcome is [`Error::Indeterminate`].
+    /// Sends a message, and returns how many subscribers it was delivered to. The call is never sent twice: an
+    /// attempt of unknown outcome fails with [`Error::Indeterminate`].
     pub async fn publish(&self, channel: &str, message: &impl Serialize) -> Result<u64, Error> {
         let path = format!("/v1/channels/{}", segment("channel", channel)?);
         let Published { delivered } =
@@ -40,7 +43,7 @@ impl Client {
         Ok(delivered)
     }
 
-    /// Returns once a node passes messages on.
+    /// Subscribes to a channel. Returns once a node passes its messages on.
     pub async fn subscribe(&self, channel: &str) -> Result<Subscription, Error> {
         let path = format!("/v1/channels/{}?format=ndjson", segment("channel", channel)?);
         let mut subscription = Subscription { client: self.clone(), path, open: None };
@@ -50,7 +53,7 @@ impl Client {
 }
 
 impl Subscription {
-    /// The next message. After an error the next call goes on trying. Dropping this future loses nothing.
+    /// The next message. After an error, the next call goes on trying. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Result<Heard, Error> {
         let Some(lines) = &mut self.open else {
             self.connect().await?;
@@ -87,7 +90,7 @@ impl Subscription {
     }
 }
 
-/// None of the node's last word, and of what is no JSON.
+/// Returns `None` for the last line of a node, and for a line that is not JSON.
 fn heard(line: String) -> Option<Heard> {
     match serde_json::from_str(&line) {
         Ok(message) => (!is_end(&message)).then_some(Heard::Message(message)),
@@ -95,7 +98,8 @@ fn heard(line: String) -> Option<Heard> {
     }
 }
 
-/// The node's last word. A message may say the same: then this listener comes back and says that it was away.
+/// Whether this is the last line of a node. A message of a publisher may look the same: then this subscriber
+/// reconnects and reports a gap.
 fn is_end(message: &Value) -> bool {
     message["kind"] == "error" && message["code"].is_string() && message["retryable"].is_boolean()
 }

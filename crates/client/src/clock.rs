@@ -1,12 +1,12 @@
-//! The clock that leases are counted by, read off in one place.
+//! The clock that leases are counted by. It is read in this file only.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The runtime's timers stand still while the machine is suspended; looking this often, whoever waits notices soon
-/// after it wakes up.
+/// The runtime's timers stand still while the machine is suspended. Waits read the clock at this interval, so that
+/// they notice soon after the machine wakes up.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A point in time, as one clock of this machine counts it.
@@ -14,29 +14,33 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct Moment(Duration);
 
 impl Moment {
+    /// The moment `span` later. Saturates at the greatest moment.
     pub fn plus(self, span: Duration) -> Moment {
         Moment(self.0.saturating_add(span))
     }
 
-    /// Zero if `earlier` is not earlier.
+    /// The span since `earlier`. Zero if `earlier` is not earlier.
     pub fn since(self, earlier: Moment) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
+/// A clock that leases are counted by.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
     /// Monotonic, and it goes on while the machine is suspended: a lease must not outlast a sleep.
     Boottime,
-    /// The runtime's own, for what lives in this process alone. A test may stop it.
+    /// The runtime's clock, for a store that lives in this process alone. A test may stop it.
     Runtime { origin: Instant },
 }
 
 impl Clock {
+    /// The runtime's clock. It begins at zero now.
     pub fn runtime() -> Clock {
         Clock::Runtime { origin: Instant::now() }
     }
 
+    /// The present moment.
     pub fn now(&self) -> Moment {
         match self {
             Clock::Boottime => {
@@ -47,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// What the work comes to; none if that moment comes first, or is over.
+    /// The result of the work. Returns `None` if the moment comes first, or has passed already.
     pub async fn before<T>(&self, moment: Moment, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -56,7 +60,7 @@ impl Clock {
         }
     }
 
-    /// Returns at that moment, or at once if it is over.
+    /// Returns at that moment, or at once if it has passed.
     pub async fn sleep_until(&self, at: Moment) {
         match self {
             Clock::Boottime => {

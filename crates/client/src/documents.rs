@@ -1,4 +1,4 @@
-//! Documents: JSON under a key, changed by compare-and-swap.
+//! Documents: JSON values under keys, changed by compare-and-swap.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use serde_json::value::RawValue;
 use super::error::Error;
 use super::http::{Answer, Call, Client, Page, SECRET, query, segment};
 
-/// What a write is made for.
+/// The condition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum If<'a> {
     Always,
-    /// There is no such document.
+    /// The document does not exist.
     Absent,
-    /// There is one, whatever it says.
+    /// The document exists, at any revision.
     Present,
-    /// It is at this revision.
+    /// The document is at this revision.
     Rev(&'a str),
 }
 
-/// A grant of a role.
+/// A grant of a role: the role's name and its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder<'a> {
     pub role: &'a str,
     pub token: u64,
 }
 
-/// An [`If`], and perhaps in whose name the write is made.
+/// The condition of a write, and optionally the role in whose name it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When<'a> {
     pub condition: If<'a>,
@@ -38,8 +38,8 @@ pub struct When<'a> {
 }
 
 impl<'a> If<'a> {
-    /// Besides, that the role is held under this token; else [`Error::RoleNotHeld`]. So whoever was replaced, and does not know it yet,
-    /// changes nothing, whichever revision it has read.
+    /// Adds a condition: the role must be held under this token, or the write fails with [`Error::RoleNotHeld`]. A
+    /// holder that was replaced and does not know it yet changes nothing, whichever revision it has read.
     pub fn held(self, role: &'a str, token: u64) -> When<'a> {
         When { condition: self, holder: Some(Holder { role, token }) }
     }
@@ -51,40 +51,44 @@ impl<'a> From<If<'a>> for When<'a> {
     }
 }
 
-/// When a document ends by itself. Each write says it anew: one that does not makes it stay.
+/// When a document expires. Each write sets this again: a write without an expiry makes the document stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Until<'a> {
-    /// Nobody has written or renewed it for so long: from a second to a day.
+    /// The document expires when it was neither written nor renewed for this long: a second to a day.
     pub ttl: Option<Duration>,
-    /// This lease ends, in the same record.
+    /// The document expires when this lease ends, in the same record of the log.
     pub with: Option<With<'a>>,
-    /// Of that lease, where another client was granted it. For its own each client shows its own.
+    /// The secret of that lease, if another client was granted it. For its own leases, a client shows its own secret.
     pub secret: Option<&'a str>,
 }
 
+/// The lease that a document is bound to: that of a role, or that of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum With<'a> {
     Role { name: &'a str, token: u64 },
     Process { id: &'a str },
 }
 
+/// A document: its value and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document<T> {
     pub value: T,
-    /// Opaque: only to be compared, and named in [`If::Rev`].
+    /// Opaque: use it only for comparisons and in [`If::Rev`].
     pub rev: String,
 }
 
+/// A document in a page of a list.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DocumentRow {
     pub key: String,
     pub rev: Value,
-    /// As it is stored, to the last digit.
+    /// The value as it is stored, to the last digit.
     pub value: Box<RawValue>,
 }
 
 impl DocumentRow {
-    /// [`Error::NotJson`] of a value that is no `T`, or that serde_json does not read. The other rows are as they are.
+    /// Reads the value as a `T`. Fails with [`Error::NotJson`] if the value is no `T`, or if serde_json cannot read
+    /// it. Other rows of the page are not affected.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         read(&self.key, self.value.get().as_bytes())
     }
@@ -100,15 +104,15 @@ struct Renewed {
     expires_in_ms: u64,
 }
 
-/// How a read is answered.
+/// The consistency of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// Sees every write acknowledged before the read began.
+    /// Sees every write that was acknowledged before the read began.
     #[default]
     Linear,
-    /// What the leader has, by its lease.
+    /// The state of the leader, by its lease.
     Leader,
-    /// What the node that answers has, however old.
+    /// The state of the node that answers, however old.
     Local,
 }
 
@@ -123,7 +127,8 @@ impl Level {
 }
 
 impl Client {
-    /// None if there is no such document. [`Error::NotJson`] if it is no `T`; every document can be read as a `Box<RawValue>`.
+    /// Reads a document. Returns `None` if it does not exist. Fails with [`Error::NotJson`] if the value is no `T`.
+    /// Every document can be read as a `Box<RawValue>`.
     pub async fn get_doc<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -140,7 +145,7 @@ impl Client {
         Ok(Some(Document { value: read(key, &answer.body)?, rev: rev.ok_or_else(strange)? }))
     }
 
-    /// The new revision.
+    /// Writes a document, and returns its new revision.
     pub async fn put_doc(
         &self,
         key: &str,
@@ -152,7 +157,7 @@ impl Client {
         rev(&answer)
     }
 
-    /// The same for a document that ends by itself.
+    /// Writes a document that expires, and returns its new revision.
     pub async fn put_doc_until(
         &self,
         key: &str,
@@ -170,18 +175,20 @@ impl Client {
         rev(&self.send(&call).await?)
     }
 
-    /// A document with a ttl goes on; says for how long.
+    /// Renews a document with a ttl, and returns how long it lasts from now on.
     pub async fn renew_doc(&self, key: &str) -> Result<Duration, Error> {
         let call = Call::harmless(Method::POST, format!("/v1/docs/{}?renew=", segment("key", key)?));
         let Renewed { expires_in_ms } = self.send(&call).await?.json()?;
         Ok(Duration::from_millis(expires_in_ms))
     }
 
+    /// Deletes a document. Fails with [`Error::PreconditionFailed`] if the condition does not hold, and with
+    /// [`Error::RoleNotHeld`] if the write names a role that is not held under that token.
     pub async fn delete_doc(&self, key: &str, when: impl Into<When<'_>>) -> Result<(), Error> {
         self.send(&self.doc_write(Method::DELETE, key, when)?).await.map(drop)
     }
 
-    /// A page of them, in the order of their keys.
+    /// A page of the documents whose keys begin with `prefix`, in the order of their keys.
     pub async fn docs(&self, prefix: &str, after: Option<&str>) -> Result<Page<DocumentRow>, Error> {
         let asked = [("prefix", Some(prefix.to_string())), ("after", after.map(str::to_string))];
         self.send(&Call::get(format!("/v1/docs{}", query(asked)))).await?.json()
@@ -222,7 +229,7 @@ fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(not_json)
 }
 
-/// In safe mode a number, in available mode text: both are opaque.
+/// The revision is a number in safe mode and text in available mode. Both are opaque.
 fn rev(answer: &Answer) -> Result<String, Error> {
     let Written { rev } = answer.json()?;
     Ok(match rev {

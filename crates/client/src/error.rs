@@ -1,4 +1,4 @@
-//! What a call may end with, besides an answer.
+//! The errors of this library.
 
 use std::fmt;
 
@@ -8,14 +8,15 @@ use super::call_error::CallError;
 use super::holder::{Leader, RoleHeld};
 use super::problem::{Attempts, Problem, Tried};
 
+/// Why a call failed.
 #[derive(Clone, Debug)]
 pub enum Error {
-    /// No URL of a node.
+    /// This is not the URL of a node.
     BadNode {
         url: String,
         why: &'static str,
     },
-    /// Something asked for that no cluster takes.
+    /// An option or argument has a value that no cluster accepts.
     BadOption {
         name: &'static str,
         why: &'static str,
@@ -24,63 +25,64 @@ pub enum Error {
     NoClient {
         why: String,
     },
-    /// It may or may not have happened: an attempt went unanswered, and the time ran out before another told.
+    /// The outcome is unknown: an attempt went unanswered, and the time ran out before another attempt settled it.
     Indeterminate {
         tried: Vec<Tried>,
     },
-    /// It has surely not happened: no node could do it in time.
+    /// The call was certainly not applied: no node could do it in time.
     Unavailable {
         tried: Vec<Tried>,
     },
-    /// The lease is over; whoever has the role now, if anybody.
+    /// The lease is over. The error names the present holder of the role, if there is one and it is known.
     LeaseLost {
         role: String,
         leader: Option<Box<Leader>>,
         token: Option<u64>,
     },
-    /// Somebody else has the role.
+    /// Another instance holds the role.
     RoleHeld(Box<RoleHeld>),
     NotFound(Box<Problem>),
-    /// The document is not what the write was made for.
+    /// The document does not meet the condition of the write.
     PreconditionFailed {
         current_rev: Option<String>,
     },
-    /// The write was to be made in the name of this role, and its token is not, or no longer, the role's: nothing was written.
+    /// The write named a role and a token, and that token does not, or not any more, hold the role: nothing was
+    /// written.
     RoleNotHeld {
         role: String,
     },
-    /// What follows that event is not kept any more; read anew what you mirror.
+    /// The events after the given position are not kept any more. Read the state that you mirror again.
     FeedCompacted {
         oldest: Option<String>,
     },
     /// Any other refusal.
     Problem(Box<Problem>),
-    /// An answer, but not one of Eldest's.
+    /// The answer does not come from an Eldest node.
     Strange {
         url: String,
         why: String,
     },
-    /// A document was changed by others again and again between reading and writing.
+    /// Other writers changed the document between each read and write of this one, until the tries were used up.
     Contended {
         key: String,
         tries: u32,
     },
-    /// A value that does not go into JSON, or does not come out of it.
+    /// A value cannot be written as JSON, or read from it.
     NotJson {
         what: String,
         why: String,
     },
-    /// Only what runs can do this.
+    /// Only a running election can do this.
     NotRunning,
 }
 
 impl Error {
-    /// Whether somebody else, or nobody, has the role for certain.
+    /// Whether the lease is certainly over, and the role has another holder or none.
     pub fn is_lease_lost(&self) -> bool {
         matches!(self, Error::LeaseLost { .. })
     }
 
-    /// Whether the same call may well succeed later.
+    /// Whether the same call may succeed later.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Indeterminate { .. } | Error::Unavailable { .. } | Error::Strange { .. })
     }
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!(other.to_string(), "refused: full (disk_full, 503)");
     }
 
-    /// A refusal with a member missing or of another kind is still a refusal.
+    /// A refusal whose member is missing or has another type is still a refusal.
     #[test]
     fn a_refusal_that_lacks_something_stays_one() {
         let held = error(json!({"code": "role_held", "leader": 7}));

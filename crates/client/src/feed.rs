@@ -1,4 +1,4 @@
-//! The feed, read on and on: at another node when one goes away, from where it was.
+//! The event feed, read continuously: if a node fails, the client goes on at another one, from the same position.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,30 @@ use super::json;
 use super::pauses::Pauses;
 use super::problem::Tried;
 
-/// What to hear of.
+/// The events to receive, and where to begin.
 #[derive(Clone, Debug, Default)]
 pub struct FeedOptions {
-    /// All of them if none is named.
+    /// The kinds of events. Empty means all kinds.
     pub kinds: Vec<String>,
-    /// Of keys and names.
+    /// Only events whose keys and names begin with this prefix.
     pub prefix: Option<String>,
-    /// Behind this event, or from now on.
+    /// Begin after the event with this id. `None` means from now on.
     pub since: Option<String>,
 }
 
+/// An event of the feed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FeedEvent {
-    /// None of what is in no record and not told again.
+    /// `None` for an event that is in no record of the log. Such an event is not repeated.
     #[serde(default)]
     pub id: Option<String>,
     pub kind: String,
-    /// What this kind says besides.
+    /// The further members of this kind of event.
     #[serde(flatten)]
     pub members: Map<String, Value>,
-    /// What serde_json does not read of them, as JSON text by name: `1e400`. A `value` that is here is as one that was too large to be
-    /// told: the document has changed, and what was known of it is old.
+    /// The members that serde_json cannot read (such as `1e400`), as JSON text by name. If `value` is among them,
+    /// treat the event like one whose value was too large to be sent: the document has changed, and the known value
+    /// is outdated.
     #[serde(skip)]
     pub unreadable: BTreeMap<String, String>,
 }
@@ -54,16 +56,18 @@ impl FeedEvent {
         Some(FeedEvent { unreadable, ..event })
     }
 
+    /// The member with this name, if it is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.members.get(name).and_then(Value::as_str)
     }
 
+    /// The member with this name, if it is a number that fits into `u64`.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.members.get(name).and_then(Value::as_u64)
     }
 }
 
-/// No event is missed and none comes twice, whatever becomes of the node that tells it.
+/// A feed that misses no event and repeats none, even if the node that serves it fails.
 #[derive(Debug)]
 pub struct Feed {
     client: Client,
@@ -72,7 +76,7 @@ pub struct Feed {
 }
 
 impl Client {
-    /// Returns once a node tells.
+    /// Opens the feed. Returns once a node serves it.
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let mut feed = Feed { client: self.clone(), options, open: None };
         feed.connect().await?;
@@ -81,18 +85,18 @@ impl Client {
 }
 
 impl Feed {
-    /// The last id that was heard of, a bookmark's included: where another feed may go on.
+    /// The last id that was received, including the id of a bookmark. Another feed can go on from there.
     pub fn position(&self) -> Option<&str> {
         self.options.since.as_deref()
     }
 
-    /// Leaves out whatever is not kept any more.
+    /// Skips all events before now, for example those that are not kept any more.
     pub fn from_now_on(&mut self) {
         (self.options.since, self.open) = (None, None);
     }
 
-    /// The next event. After [`Error::Unavailable`], which says that no node could be reached within the client's
-    /// deadline, the next call goes on trying. Dropping this future loses nothing.
+    /// The next event. It fails with [`Error::Unavailable`] if no node could be reached within the client's deadline;
+    /// the next call then goes on trying. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Result<FeedEvent, Error> {
         loop {
             let Some(lines) = &mut self.open else {
@@ -105,7 +109,7 @@ impl Feed {
                     None => continue,
                 },
                 Err(_) => {
-                    // The cause does not matter: what was not heard is told again elsewhere.
+                    // The cause does not matter: another node sends the events that were not received.
                     self.leave();
                 }
             }
@@ -130,7 +134,7 @@ impl Feed {
         }
     }
 
-    /// Goes on elsewhere; where it has been.
+    /// Closes the stream, so that the next one is opened at another node. Returns the URL of the node that served it.
     fn leave(&mut self) -> String {
         let url = self.open.take().map(|lines| lines.url().to_string()).unwrap_or_default();
         self.client.passed_over(&url);
@@ -150,7 +154,7 @@ impl Feed {
                 }
                 Err(Error::Unavailable { tried }) => {
                     all.extend(tried);
-                    // One round of the nodes tells enough.
+                    // Keep the last attempts only: one for each node.
                     let excess = all.len().saturating_sub(self.client.http().nodes.count());
                     all.drain(..excess);
                 }

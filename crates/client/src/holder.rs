@@ -1,4 +1,4 @@
-//! Who holds a role, as a cluster tells it.
+//! The holder and the state of a role, as a cluster reports them.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,24 +17,25 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// None of what is no leader.
+    /// Returns `None` if the value does not describe a leader.
     pub fn read(value: &Value) -> Option<Leader> {
         if value.is_null() { None } else { serde_json::from_value(value.clone()).ok() }
     }
 }
 
-/// Why a role was not given.
+/// Why a role was not granted.
 #[derive(Clone, Debug)]
 pub struct RoleHeld {
     pub role: String,
     pub leader: Leader,
     pub token: u64,
     pub expires_in: Duration,
-    /// It was free when the call came, and somebody else was faster.
+    /// The role was free when the call came, and another instance was faster.
     pub conflict: bool,
 }
 
 impl RoleHeld {
+    /// Reads the members of a refusal. Returns `None` if the role, the leader or the token is missing.
     pub fn read(members: &Map<String, Value>) -> Option<RoleHeld> {
         let number = |name: &str| members.get(name).and_then(Value::as_u64);
         let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -54,7 +55,7 @@ impl fmt::Display for RoleHeld {
     }
 }
 
-/// A role as the cluster sees it; of one that nobody holds everything is absent.
+/// A role as the cluster sees it. All fields but the name are absent if the role has no holder.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RoleState {
     pub role: String,
@@ -66,7 +67,7 @@ pub struct RoleState {
     pub ttl_ms: Option<u64>,
     #[serde(default)]
     pub acquired_at: Option<Value>,
-    /// Of reads of the leader alone.
+    /// Known to the leader only: `None` in local reads.
     #[serde(default)]
     pub expires_in_ms: Option<u64>,
     #[serde(default)]

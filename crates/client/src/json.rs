@@ -1,15 +1,16 @@
-//! JSON that is not all readable: a number that no double holds, or half of a surrogate pair. A cluster takes neither any more, but
-//! gives back what it took before it refused them.
+//! Lenient reading of JSON with unreadable parts: a number that no double can hold, or half of a surrogate pair. A
+//! cluster does not accept either any more, but still returns values that it accepted before it refused them.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// As deep as serde_json reads.
+/// The depth that serde_json reads.
 const DEPTH_MAX: usize = 127;
 
-/// The whole of it, where what cannot be read is a string that holds its JSON text. None of what is no JSON.
+/// Reads JSON, and turns each part that cannot be read into a string of its JSON text. Returns `None` if the text is
+/// not JSON.
 pub fn lenient(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| Some(part(serde_json::from_str(text).ok()?, DEPTH_MAX)))
 }
@@ -37,12 +38,12 @@ fn part(json: &RawValue, depth: usize) -> Value {
     whole.unwrap_or_else(|| Value::from(text))
 }
 
-/// None if a name is unreadable.
+/// The members of an object, as JSON text. Returns `None` if a name is unreadable.
 pub fn members(object: &str) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(object).ok()
 }
 
-/// An object with such a name is something else to serde_json, or an error.
+/// Whether serde_json reserves this name: it reads an object with such a name as something else, or fails.
 fn is_reserved(name: &str) -> bool {
     name.starts_with("$serde_json::private::")
 }

@@ -1,9 +1,10 @@
-//! How long a holder may believe that it holds, and when it renews. Every holder counts by this: elections and locks here, the
-//! commands `role hold` and `exec`, and a node that renews on behalf of an open stream.
+//! How long a holder may believe that it holds a role, and when it renews. Every holder counts by these rules:
+//! elections and locks in this crate, the commands `role hold` and `exec`, and a node that renews on behalf of an
+//! open stream.
 //!
-//! The cluster counts a lease from when it took the request, so a holder that counts from when it *sent* the request is
-//! done first, whatever the way back took. Both count with their own clock ([`Clock::Boottime`]: a lease must not outlast
-//! a sleep); the margin is for the two running apart.
+//! The cluster counts a lease from when it received the request. The holder counts from when it *sent* the request,
+//! so its time ends first, however long the answer took. Both count with their own clock ([`Clock::Boottime`]: a
+//! lease must not outlast a sleep). The margin covers the drift between the two clocks.
 
 use std::time::Duration;
 
@@ -11,30 +12,30 @@ use tokio::sync::watch;
 
 use super::clock::{Clock, Moment};
 
-/// Of the span, in percent: clocks that run apart by more are broken.
+/// The margin for drift, in percent of the lease. Clocks that drift apart by more are broken.
 const DRIFT_PERCENT: u32 = 1;
 
-/// For what clocks round off.
+/// The margin for the rounding of clocks.
 const DRIFT_LEAST: Duration = Duration::from_millis(10);
 
-/// A lease is renewed this often within its span: all but one may fail.
+/// The number of renewals within the span of a lease: all but one of them may fail.
 pub const RENEWALS: u32 = 3;
 
-/// A lease as its holder has last proved it.
+/// A lease, as its last proof states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
     /// The fencing token: it rises with every grant of the role.
     pub token: u64,
-    /// When the request was sent that the cluster answered.
+    /// When the request was sent whose answer proved the lease.
     pub sent: Moment,
-    /// A holder that is told nothing else renews now.
+    /// When the holder renews, unless something makes it renew earlier.
     pub renew_at: Moment,
-    /// From here on the holder must not believe any more.
+    /// The holder must not believe in the lease from this moment on.
     pub until: Moment,
 }
 
 impl Term {
-    /// `ttl` is what was asked for, `expires_in` what the cluster said is left: the shorter one counts.
+    /// `ttl` is the requested span, and `expires_in` the rest that the cluster reported: the shorter one counts.
     pub fn new(token: u64, sent: Moment, ttl: Duration, expires_in: Duration) -> Term {
         let span = ttl.min(expires_in);
         let margin = span * DRIFT_PERCENT / 100 + DRIFT_LEAST;
@@ -42,12 +43,13 @@ impl Term {
         Term { token, sent, renew_at: sent.plus(span / RENEWALS), until }
     }
 
+    /// Whether the holder must not believe in the lease any more at this moment.
     pub fn is_over(&self, now: Moment) -> bool {
         now >= self.until
     }
 }
 
-/// What a holder believes, asked for with the clock at hand each time: no timer has to run for it to end.
+/// What a holder believes. Each question reads the clock, so the belief ends without any timer.
 #[derive(Debug)]
 pub struct Belief {
     clock: Clock,
@@ -55,33 +57,38 @@ pub struct Belief {
 }
 
 impl Belief {
+    /// The belief of an instance that does not hold the role.
     pub fn none(clock: Clock) -> Belief {
         Belief { clock, term: watch::Sender::new(None) }
     }
 
+    /// The belief of a holder in this term.
     pub fn in_term(clock: Clock, term: Term) -> Belief {
         Belief { clock, term: watch::Sender::new(Some(term)) }
     }
 
-    /// None once its time is over.
+    /// The current term. Returns `None` once its time is over.
     pub fn term(&self) -> Option<Term> {
         let term = *self.term.borrow();
         term.filter(|term| !term.is_over(self.clock.now()))
     }
 
+    /// The token of the current term. Returns `None` once its time is over.
     pub fn token(&self) -> Option<u64> {
         self.term().map(|term| term.token)
     }
 
+    /// Whether the role is believed to be held at this moment.
     pub fn is_held(&self) -> bool {
         self.term().is_some()
     }
 
+    /// Begins a new term, whatever was believed before.
     pub fn begin(&self, term: Term) {
         self.term.send_replace(Some(term));
     }
 
-    /// A proof of the same grant; an older one than is known changes nothing.
+    /// Takes a new proof of the same grant. A proof that is older than the known one changes nothing.
     pub fn prove(&self, proof: Term) {
         self.term.send_if_modified(|term| match term {
             Some(known) if known.token == proof.token && known.sent < proof.sent => {
@@ -92,7 +99,8 @@ impl Belief {
         });
     }
 
-    /// From now on only what is sent later counts as a proof, and this much is believed without one.
+    /// From now on only a proof of a request that is sent later counts. Until it comes, the belief lasts for `span`
+    /// at most.
     pub fn doubt(&self, now: Moment, span: Duration) {
         self.term.send_if_modified(|term| match term {
             Some(known) if !known.is_over(now) => {
@@ -103,29 +111,30 @@ impl Belief {
         });
     }
 
+    /// Ends the belief.
     pub fn end(&self) {
         self.term.send_replace(None);
     }
 
-    /// Each new proof, and the end.
+    /// A receiver that sees each new proof, and the end.
     pub fn watch(&self) -> watch::Receiver<Option<Term>> {
         self.term.subscribe()
     }
 
-    /// Returns once nothing is believed any more.
+    /// Returns once the belief is over.
     pub async fn lost(&self) {
         let mut watch = self.watch();
         while let Some(term) = self.term() {
             tokio::select! {
                 () = self.clock.sleep_until(term.until) => {}
-                // The sender is this one's own.
+                // This struct owns the sender, so `changed` cannot fail.
                 _ = watch.changed() => {}
             }
         }
     }
 }
 
-/// A span as calls write it.
+/// A span in milliseconds, as calls write it.
 pub fn millis(span: Duration) -> u64 {
     span.as_millis().min(u128::from(u64::MAX)) as u64
 }
@@ -142,7 +151,7 @@ mod tests {
         let term = Term::new(7, sent, 30 * S, 30 * S);
         assert_eq!(term.until.since(sent), Duration::from_millis(30_000 - 300 - 10));
         assert_eq!(term.renew_at.since(sent), 10 * S);
-        // What is left of a lease counts, and not what was asked for.
+        // The reported rest of the lease counts, and not the requested ttl.
         let short = Term::new(7, sent, 30 * S, S);
         assert_eq!(short.until.since(sent), Duration::from_millis(1_000 - 10 - 10));
         assert_eq!(short.renew_at.since(sent), S / 3);
@@ -160,7 +169,7 @@ mod tests {
         assert!(!term.is_over(sent.plus(end.since(sent) - Duration::from_nanos(1))));
     }
 
-    /// Numbers from outside.
+    /// These numbers come from outside.
     #[test]
     fn a_promise_without_end_is_no_panic() {
         let term = Term::new(7, Moment::default().plus(S), Duration::MAX, Duration::from_millis(u64::MAX));

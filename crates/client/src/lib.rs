@@ -1,4 +1,4 @@
-//! The client library: what a program needs to take part in a cluster.
+//! The client library: everything a program needs to take part in a cluster.
 //!
 //! ```text
 //!   Election  Lock  Scope  leader_only  Broker      Registry  StateDoc
@@ -10,27 +10,28 @@
 //!                  Memory      Client ───────────────────┴────────┘
 //!                     roles, processes, documents, bulk, channels, feed
 //!                                │
-//!      http/  retry: attempts of one call ── nodes: whom to ask
+//!      http/  retry: attempts of one call ── nodes: which node to call
 //!                                │
 //!             attempt: one request and its answer ── Caller: single calls and streams, for tools
 //!                                │
-//!             error, call_error ── holder, problem: what a cluster says
+//!             error, call_error ── holder, problem: parsed answers and refusals of the cluster
 //! ```
 //!
-//! **What holds, whatever fails**
+//! **Guarantees under any failure**
 //!
-//! - A holder stops to believe before its lease ends: counted from when the request was *sent*, less a margin, on a clock that
-//!   goes on while the machine is suspended, and looked at with each question.
-//! - A call that may have happened is made again only under the same idempotency key, or where twice is the same as once. When its
-//!   time runs out, the error says whether it has surely not happened ([`Error::Unavailable`]) or nobody knows
-//!   ([`Error::Indeterminate`]).
+//! - A holder treats its lease as over before the cluster does. It counts from when the request was *sent*, less a
+//!   margin, on a clock that goes on while the machine is suspended. It reads that clock at each question.
+//! - A call that may have been applied is sent again only under the same idempotency key, or if applying it twice has
+//!   the same effect as once. When the time of a call runs out, the error says whether the call was certainly not
+//!   applied ([`Error::Unavailable`]) or its outcome is unknown ([`Error::Indeterminate`]).
 //! - Nothing that a server sends makes a client panic.
-//! - A value that cannot be read costs what it is part of, and nothing that comes with it or after it: a row of a list has the text
-//!   ([`DocumentRow`]), an event comes without it ([`FeedEvent::unreadable`]), metadata are a string of it ([`lenient`]).
+//! - An unreadable value affects only the item that contains it, not the items beside it or after it: a row of a list
+//!   has the JSON text ([`DocumentRow`]), an event comes without the value ([`FeedEvent::unreadable`]), metadata
+//!   become a string of the text ([`lenient`]).
 //!
-//! Two processes may believe at one time all the same if one is stopped between looking at the clock and acting. Whoever must not
-//! let that happen passes the token along, and lets the resource refuse one that is smaller than it has seen. Documents refuse it by
-//! themselves: [`If::held`], [`Broker::update`].
+//! Two processes can still believe at the same time that they hold a role: one of them may be stopped between reading
+//! the clock and acting. To exclude that, pass the token along to the resource, and let the resource refuse a token
+//! that is smaller than one it has seen. Documents do this by themselves: [`If::held`], [`Broker::update`].
 
 mod backend;
 mod broker;
@@ -88,10 +89,10 @@ pub use problem::{LeaderNode, Problem, Tried};
 pub use processes::{Process, ProcessFilter, Registration};
 pub use random::id as random_id;
 pub use registry::{MASTER, Registry, RegistryBuilder, RegistryEvent, RegistryEvents, SLAVE};
-/// What calls and answers are made of.
+/// The HTTP types that calls and answers use.
 pub use reqwest::{Method, StatusCode, header::HeaderMap};
 pub use roles::Check;
-/// The text of a JSON value: any document can be read as one.
+/// The text of a JSON value. Every document can be read as a `RawValue`.
 pub use serde_json::value::RawValue;
 pub use state_doc::StateDoc;
 pub use ties::HeldBy;

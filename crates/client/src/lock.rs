@@ -1,4 +1,4 @@
-//! A role as a lock: taken, held while it is needed, given back.
+//! A role as a lock: a process acquires it, holds it while it needs it, and releases it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::random;
 use super::seat::Seat;
 use super::ties::{HeldBy, NO_CONNECTION};
 
-/// A lease lasts as long as this unless told.
+/// The default ttl of a lease.
 pub const TTL: Duration = Duration::from_secs(30);
 
-/// The longest that one call waits for a role; then the next one does.
+/// The longest time that one call waits for a role. After it, the lock sends the next call.
 pub const POLL_MOST: Duration = Duration::from_secs(30);
 
-/// How a lock is asked for.
+/// A lock that is not acquired yet: its role and its options.
 #[derive(Clone, Debug)]
 pub struct Lock<B = Client> {
     seat: Seat<B>,
@@ -33,6 +33,7 @@ pub struct Lock<B = Client> {
 }
 
 impl<B: Backend> Lock<B> {
+    /// A lock on this role, with the default options.
     pub fn new(backend: B, role: impl Into<String>) -> Lock<B> {
         let seat = Seat {
             backend,
@@ -47,46 +48,49 @@ impl<B: Backend> Lock<B> {
         Lock { seat, renew_every: None, metadata: None }
     }
 
-    /// One life of a process; a random name unless told.
+    /// Identifies one life of a process. Default: a random name.
     pub fn instance_id(mut self, id: impl Into<String>) -> Lock<B> {
         self.seat.instance_id = id.into();
         self
     }
 
-    /// 30 s unless told. It is renewed every third of it.
+    /// The ttl of the lease. Default: 30 s. The lease is renewed after a third of it.
     pub fn ttl(mut self, ttl: Duration) -> Lock<B> {
         self.seat.ttl = ttl;
         self
     }
 
+    /// The interval of renewals. Default: a third of the ttl. At most half of the ttl.
     pub fn renew_every(mut self, span: Duration) -> Lock<B> {
         self.renew_every = Some(span);
         self
     }
 
-    /// Among those who wait, higher goes first; 0 unless told.
+    /// Among the contenders that wait, a higher priority goes first. Default: 0.
     pub fn priority(mut self, priority: i64) -> Lock<B> {
         self.seat.priority = priority;
         self
     }
 
+    /// The address at which others find the holder.
     pub fn address(mut self, address: impl Into<String>) -> Lock<B> {
         self.seat.address = Some(address.into());
         self
     }
 
-    /// A connection besides the lease, unless told.
+    /// Selects how the role is held. Default: by a lease and a connection.
     pub fn held_by(mut self, held_by: HeldBy) -> Lock<B> {
         self.seat.held_by = held_by;
         self
     }
 
+    /// The metadata that others see while this process holds the role. Default: none.
     pub fn metadata(mut self, metadata: Value) -> Lock<B> {
         self.metadata = Some(metadata);
         self
     }
 
-    /// None if somebody else has it.
+    /// Tries once, without waiting. Returns `None` if another instance holds the role.
     pub async fn try_acquire(self) -> Result<Option<LockGuard<B>>, Error> {
         match self.within(Some(Duration::ZERO)).await {
             Ok(guard) => Ok(Some(guard)),
@@ -95,17 +99,19 @@ impl<B: Backend> Lock<B> {
         }
     }
 
-    /// Waits as long as it takes, and through outages that come once a node has answered.
+    /// Waits for the role without a deadline. An outage ends the wait only if no node has answered before; after the
+    /// first answer, the wait goes on through outages.
     pub async fn acquire(self) -> Result<LockGuard<B>, Error> {
         self.within(None).await
     }
 
-    /// [`Error::RoleHeld`] if it is still held by then.
+    /// Waits at most `span` for the role. Fails with [`Error::RoleHeld`] if the role is still held at the end of it.
     pub async fn acquire_within(self, span: Duration) -> Result<LockGuard<B>, Error> {
         self.within(Some(span)).await
     }
 
-    /// Gives up what an `acquire` of this lock that was dropped while it waited may have been granted.
+    /// Releases what the cluster may have granted to an `acquire` of this lock whose future was dropped while it
+    /// waited.
     pub async fn abandon(self) -> Result<(), Error> {
         self.seat.leave().await
     }
@@ -139,13 +145,14 @@ impl<B: Backend> Lock<B> {
             let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if !again || over {
                 if unproved {
-                    // Nobody believes in what was granted: whoever comes next need not wait for its ttl.
+                    // This process does not use the grant, so it releases it: the next contender need not wait for
+                    // the ttl.
                     let _ = self.seat.leave().await;
                 }
                 return Err(error);
             }
             if held {
-                // First without waiting: a role that is free is believed without a second call.
+                // The first call does not wait: a role that is free is then held without a second call.
                 (reached, wait) = (true, POLL_MOST);
             } else {
                 sleep(pauses.next()).await;
@@ -154,7 +161,8 @@ impl<B: Backend> Lock<B> {
     }
 }
 
-/// Holds the role: renews it in the background until it is released, dropped or lost.
+/// Holds the role, and renews its lease in the background until the guard is released or dropped, or the role is
+/// lost.
 #[derive(Debug)]
 pub struct LockGuard<B: Backend = Client> {
     seat: Seat<B>,
@@ -173,25 +181,27 @@ impl<B: Backend> LockGuard<B> {
         LockGuard { seat, token: term.token, belief, renewing }
     }
 
-    /// What a resource compares: a greater token than it has seen is newer, a smaller one is refused.
+    /// The fencing token. A resource accepts a token that is greater than any it has seen, and refuses a smaller one.
     pub fn token(&self) -> u64 {
         self.token
     }
 
+    /// The name of the role.
     pub fn role(&self) -> &str {
         &self.seat.role
     }
 
+    /// The id under which the role is held.
     pub fn instance_id(&self) -> &str {
         &self.seat.instance_id
     }
 
-    /// The clock that the lease is counted by.
+    /// The clock that counts the lease.
     pub fn clock(&self) -> Clock {
         self.seat.backend.clock()
     }
 
-    /// Asked of the clock at each call: true means held at this moment.
+    /// Reads the clock at each call: `true` means that the role is held at this moment.
     pub fn is_held(&self) -> bool {
         self.belief.is_held()
     }
@@ -201,37 +211,39 @@ impl<B: Backend> LockGuard<B> {
         self.belief.lost().await;
     }
 
-    /// Each new proof of the lease, and its end.
+    /// A receiver that sees each new proof of the lease, and its end.
     pub fn terms(&self) -> watch::Receiver<Option<Term>> {
         self.belief.watch()
     }
 
-    /// Keeps the role from others for as long as the lease lasts, though nobody holds it here any more: something that was done under it
-    /// may still be at work.
+    /// Ends this guard and keeps the role reserved until the lease ends, although this process does not hold it any
+    /// more. Use it when something that was done under the role may still be at work.
     pub async fn lapse(self) -> Result<(), Error> {
         self.belief.end();
-        // The lease ends with no connection from now on; the guard's own is closed when that is known. A renewal without a number would
-        // not do: the first one that names the guard's connection may be late, and tie the lease after it.
+        // This renewal unties the lease from any connection. The guard's own connection is closed only after the
+        // renewal has come through. A renewal without a number would not be enough: an earlier renewal that names the
+        // guard's connection may arrive late, and tie the lease again.
         let tie = (self.seat.held_by == HeldBy::Connection).then_some(NO_CONNECTION);
         let hold = Hold { tie, ..self.seat.hold(self.token) };
         self.seat.backend.renew(&hold).await.map(drop)
     }
 
-    /// From now on it is not believed, nor renewed.
+    /// Ends the belief and the renewals.
     pub(super) fn end(&self) {
         self.renewing.abort();
         self.belief.end();
     }
 
-    /// Gives the role back at once; [`Error::LeaseLost`] if it was lost before.
+    /// Releases the role at once. Fails with [`Error::LeaseLost`] if it was lost before.
     pub async fn release(self) -> Result<(), Error> {
-        // Nobody may act on it from here on, whatever becomes of the call.
+        // This process must not act under the role from here on, whatever the outcome of the call.
         self.end();
         self.seat.backend.release(&self.seat.hold(self.token)).await
     }
 }
 
-/// Without a release the role is free once the connection that it is held by is closed, or lapses after its ttl.
+/// A guard that is dropped does not release the role. The role becomes free when the connection that holds it is
+/// closed, or when the ttl is over.
 impl<B: Backend> Drop for LockGuard<B> {
     fn drop(&mut self) {
         self.end();

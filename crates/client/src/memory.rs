@@ -1,5 +1,5 @@
-//! Roles in this process's memory, for the tests of programs that use them: no cluster, no sockets, and the runtime's
-//! clock, which a test may stop. Faults come when they are asked for.
+//! A store of roles in this process's memory, for the tests of programs that use roles. It needs no cluster and no
+//! sockets. It uses the runtime's clock, which a test may stop. A test can inject faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::holder::{Leader, RoleHeld, RoleState};
 use super::lease::{Term, millis};
 use super::problem::Tried;
 
-/// A clone is the same memory.
+/// A clone shares the same store.
 #[derive(Clone, Debug)]
 pub struct Memory(Arc<Inner>);
 
@@ -23,7 +23,7 @@ pub struct Memory(Arc<Inner>);
 struct Inner {
     clock: Clock,
     state: Mutex<State>,
-    /// Counts changes, for those who wait.
+    /// Counts changes, to wake calls that wait.
     changes: watch::Sender<u64>,
 }
 
@@ -65,30 +65,30 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Within a runtime: its clock counts.
+    /// An empty store. Must be called within a tokio runtime, whose clock counts the leases.
     pub fn new() -> Memory {
         let (state, changes) = (Mutex::default(), watch::Sender::new(0));
         Memory(Arc::new(Inner { clock: Clock::runtime(), state, changes }))
     }
 
-    /// From now on this instance reaches nothing, and its calls do nothing.
+    /// Cuts this instance off: from now on its calls fail and change nothing.
     pub fn cut(&self, instance_id: &str) {
         self.state().cut.insert(instance_id.to_string());
     }
 
-    /// From now on what this instance asks for happens, and it is not told.
+    /// Loses the answers to this instance: from now on its calls take effect, but return an unknown outcome.
     pub fn lose_answers(&self, instance_id: &str) {
         self.state().unanswered.insert(instance_id.to_string());
     }
 
-    /// All is well again for this instance.
+    /// Ends all faults of this instance.
     pub fn mend(&self, instance_id: &str) {
         let mut state = self.state();
         state.cut.remove(instance_id);
         state.unanswered.remove(instance_id);
     }
 
-    /// Tells those who watch the role of a change of a document of its.
+    /// Sends a change of one of the role's documents to the watchers of the role.
     pub fn change(&self, role: &str, event: Value) {
         self.state().tell(role, Watched::Changed(event));
     }
@@ -97,12 +97,12 @@ impl Memory {
         self.0.clock.now()
     }
 
-    /// Every change is whole before anything may panic.
+    /// No change of the state can panic half-way, so a poisoned lock can be used.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something at this moment, for an instance that can reach it.
+    /// Runs `act` at this moment, for an instance that is not cut off.
     fn act<T>(
         &self,
         instance_id: &str,
@@ -118,7 +118,7 @@ impl Memory {
         let unanswered = state.unanswered.contains(instance_id);
         let changes = state.changes;
         drop(state);
-        // Who waits looks when there is something to see, and not whenever another one looks.
+        // Waiting calls are woken only by a change, and not by every call.
         self.0.changes.send_if_modified(|known| {
             let news = *known < changes;
             *known = changes.max(*known);
@@ -133,7 +133,7 @@ fn tried(why: &str) -> Tried {
 }
 
 impl State {
-    /// Leases end, and free roles go to those who wait.
+    /// Ends the leases that are over, and grants free roles to waiting contenders.
     fn lapse(&mut self, now: Moment) {
         let names: Vec<String> = self.roles.keys().cloned().collect();
         for name in names {
@@ -178,7 +178,7 @@ impl State {
         held
     }
 
-    /// Given, or who has it.
+    /// Grants the role, or returns who holds it.
     fn ask(&mut self, ask: &Acquire, now: Moment) -> Result<(Outcome, Held), Box<RoleHeld>> {
         match &mut self.roles.entry(ask.role.clone()).or_default().held {
             None => Ok((Outcome::Elected, self.give(ask, now))),
@@ -209,14 +209,14 @@ impl State {
         }
     }
 
-    /// A watcher that does not keep up is left behind: its watch ends.
+    /// Sends an event to the watchers of the role. A watcher that does not keep up is removed: its watch ends.
     fn tell(&mut self, role: &str, event: Watched) {
         self.changes += 1;
         self.watchers.retain(|(name, watcher)| name != role || watcher.try_send(Ok(event.clone())).is_ok());
     }
 }
 
-/// Gives the place in the queue up, however the waiting ends.
+/// A place in the queue for a role. It is given up when this is dropped, however the waiting ends.
 struct Place<'a> {
     memory: &'a Memory,
     role: &'a str,
@@ -255,7 +255,7 @@ impl Backend for Memory {
             })?;
             let held = match tried {
                 Ok((outcome, held)) => {
-                    // Who had to wait was elected meanwhile.
+                    // An instance that had to wait was elected meanwhile.
                     let outcome = if place.is_some() { Outcome::Elected } else { outcome };
                     return Ok(granted(outcome, held, sent, self.now(), ask));
                 }
@@ -268,7 +268,7 @@ impl Backend for Memory {
             changes.mark_unchanged();
             tokio::select! {
                 () = self.0.clock.sleep_until(end.min(lapses)) => {}
-                // The sender lives as long as this does.
+                // The sender lives as long as this store, so `changed` cannot fail.
                 _ = changes.changed() => {}
             }
         }

@@ -1,34 +1,37 @@
-//! How long to wait before something is tried again.
+//! The pauses between retries.
 
 use std::time::Duration;
 
 use super::random::jittered;
 
-/// The first pause: about as long as a node needs to notice that its leader has gone.
+/// The first pause: about as long as a node needs to notice that its leader has failed.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 
-/// An election is over within a few of these.
+/// The longest pause. An election is over within a few of these.
 const PAUSE_MOST: Duration = Duration::from_secs(1);
 
-/// Waits that double, up to a bound, and differ from client to client.
+/// Pauses that double up to a bound, and that differ from client to client.
 #[derive(Debug)]
 pub struct Pauses(Option<Duration>);
 
 impl Pauses {
+    /// The pauses of a series of retries, from the shortest one on.
     pub fn new() -> Pauses {
         Pauses(None)
     }
 
+    /// Whether there was no pause yet.
     pub fn is_fresh(&self) -> bool {
         self.0.is_none()
     }
 
-    /// No pause this time; from the next one on as if there had been one.
+    /// Returns no pause, and counts it as if it had been one.
     pub fn none(&mut self) -> Duration {
         self.next();
         Duration::ZERO
     }
 
+    /// The next pause: at random between half of its span and all of it.
     pub fn next(&mut self) -> Duration {
         let span = self.0.map_or(PAUSE_FIRST, |last| (last * 2).min(PAUSE_MOST));
         self.0 = Some(span);

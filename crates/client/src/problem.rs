@@ -1,18 +1,18 @@
-//! What a cluster says when it refuses, and what is left of attempts that came to nothing.
+//! A refusal of the cluster, and the record of failed attempts.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One attempt that came to nothing.
+/// One failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     pub url: String,
     pub why: String,
 }
 
-/// A refusal, as RFC 9457 writes it.
+/// A refusal, in the format of RFC 9457.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Problem {
@@ -23,11 +23,12 @@ pub struct Problem {
     pub retryable: bool,
     pub leader_node: Option<LeaderNode>,
     pub request_id: Option<String>,
-    /// What this code says besides.
+    /// The further members that this code has.
     #[serde(flatten)]
     pub members: Map<String, Value>,
 }
 
+/// The node that leads, as a refusal names it.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct LeaderNode {
     pub id: Option<u64>,
@@ -40,7 +41,7 @@ impl fmt::Display for Tried {
     }
 }
 
-/// Attempts, one after the other.
+/// Displays attempts, one after the other.
 pub struct Attempts<'a>(pub &'a [Tried]);
 
 impl fmt::Display for Attempts<'_> {

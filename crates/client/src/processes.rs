@@ -1,4 +1,4 @@
-//! Processes that the cluster knows, as long as they show signs of life.
+//! Processes that are registered at the cluster, as long as they send heartbeats.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::Error;
 use super::http::{Call, Client, Page, query, segment};
 
-/// What a process says of itself.
+/// What a process registers about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Registration {
     pub identifier: String,
@@ -22,7 +22,7 @@ pub struct Registration {
     pub ttl_ms: u64,
 }
 
-/// What the cluster says of it.
+/// A process as the cluster knows it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Process {
     pub id: String,
@@ -33,20 +33,20 @@ pub struct Process {
     pub capabilities: Option<Value>,
     #[serde(default)]
     pub metadata: Option<Value>,
-    /// Where messages to it alone are sent: `worker:slave:{id}`.
+    /// The channel for messages to this process alone: `worker:slave:{id}`.
     pub channel: String,
     #[serde(default)]
     pub ttl_ms: Option<u64>,
     #[serde(default)]
     pub registered_at: Option<Value>,
-    /// Of reads of the leader alone.
+    /// Known to the leader only: `None` in local reads.
     #[serde(default)]
     pub last_seen: Option<Value>,
     #[serde(default)]
     pub expires_in_ms: Option<u64>,
 }
 
-/// Which processes to list.
+/// Selects the processes of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessFilter {
     pub role: Option<String>,
@@ -61,20 +61,21 @@ struct Seen {
 }
 
 impl Client {
-    /// New, or in the place of what was said before.
+    /// Registers a process, or replaces its earlier registration.
     pub async fn put_process(&self, id: &str, registration: &Registration) -> Result<Process, Error> {
         let call = Call::write(Method::PUT, path(id, "")?).json(registration)?;
         self.send(&self.shows_secret_of_process(call)).await?.json()
     }
 
-    /// How long it is known from now on; [`Error::NotFound`] if it is known no more.
+    /// Sends a heartbeat, and returns how long the process stays registered from now on. Fails with
+    /// [`Error::NotFound`] if the process is not registered any more.
     pub async fn heartbeat(&self, id: &str) -> Result<Duration, Error> {
         let call = Call::harmless(Method::POST, path(id, "/heartbeat")?);
         let Seen { expires_in_ms } = self.send(&self.shows_secret_of_process(call)).await?.json()?;
         Ok(Duration::from_millis(expires_in_ms))
     }
 
-    /// None if it is not known.
+    /// The process with this id. Returns `None` if it is not registered.
     pub async fn process(&self, id: &str) -> Result<Option<Process>, Error> {
         match self.send(&Call::get(path(id, "")?)).await {
             Err(Error::NotFound(_)) => Ok(None),
@@ -82,7 +83,7 @@ impl Client {
         }
     }
 
-    /// A page of them, in the order of their ids.
+    /// A page of the processes, in the order of their ids.
     pub async fn processes(&self, filter: &ProcessFilter) -> Result<Page<Process>, Error> {
         let ProcessFilter { role, capability, identifier, after } = filter.clone();
         let asked =
@@ -90,13 +91,13 @@ impl Client {
         self.send(&Call::get(format!("/v1/processes{}", query(asked)))).await?.json()
     }
 
-    /// All pages of them.
+    /// All processes that match, from all pages.
     pub async fn all_processes(&self, filter: &ProcessFilter) -> Result<Vec<Process>, Error> {
         let (mut filter, mut all) = (filter.clone(), Vec::new());
         loop {
             let Page { items, next } = self.processes(&filter).await?;
             all.extend(items);
-            // A page that has nothing which was asked for may be followed by others.
+            // A page without any match may be followed by others.
             match next.filter(|next| filter.after.as_ref() < Some(next)) {
                 Some(next) => filter.after = Some(next),
                 None => return Ok(all),
@@ -104,7 +105,7 @@ impl Client {
         }
     }
 
-    /// False if it was not known.
+    /// Unregisters a process. Returns `false` if it was not registered.
     pub async fn remove_process(&self, id: &str) -> Result<bool, Error> {
         let call = Call::write(Method::DELETE, path(id, "")?);
         let answer = self.ask(&self.shows_secret_of_process(call)).await?;

@@ -1,20 +1,22 @@
-//! Names that nobody else has, and waits that differ.
+//! Random names, random numbers and jitter.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// 128 bits, as text: no two calls, programs or machines draw the same.
+/// 128 random bits as text: no two calls, programs or machines draw the same.
 pub fn id() -> String {
     format!("{:016x}{:016x}", bits(), bits())
 }
 
-/// A number below 2^53 that is above those drawn before by this process, whatever its wall clock does, and by earlier ones, as far as that
-/// goes forward; and that nobody else has drawn, most likely. There is room above it to count on.
+/// A number below 2^53. It is greater than all numbers that this process has drawn before, whatever its wall clock
+/// does. It is also greater than the numbers of earlier processes, as long as the wall clock goes forward between
+/// them. Most likely no other process has drawn it. The numbers just above it are free for counting.
 ///
-/// Where the clock was set back between two processes of the same name, the later one draws a smaller number. That does no harm unless a
-/// renewal of the earlier one arrives after the later one has asked for its role: to ask makes the leader forget the numbers before (P45).
+/// If the clock was set back between two processes of the same name, the later one draws a smaller number. This does
+/// harm only if a renewal of the earlier process arrives after the later one has asked for its role: asking makes the
+/// leader forget the earlier numbers (P45).
 pub fn rising() -> u64 {
     static NEWEST: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -22,10 +24,10 @@ pub fn rising() -> u64 {
     above(&NEWEST, (millis << ROOM) + (bits() & ((1 << ROOM) - 1)))
 }
 
-/// So many bits of a number count the connections of one grant.
+/// The number of bits that count the connections of one grant.
 const ROOM: u32 = 10;
 
-/// The drawn number, or if that is no greater than the newest one, the next that leaves room.
+/// The drawn number. If it is not greater than the newest one, the next number that leaves room.
 fn above(newest: &AtomicU64, drawn: u64) -> u64 {
     let number = |newest: u64| drawn.max(newest + (1 << ROOM));
     match newest.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |newest| Some(number(newest))) {
@@ -33,14 +35,14 @@ fn above(newest: &AtomicU64, drawn: u64) -> u64 {
     }
 }
 
-/// Between half of it and all of it, so that those who failed together do not come back together.
+/// A random span between half of `span` and all of it, so that clients that failed together do not retry together.
 pub fn jittered(span: Duration) -> Duration {
     let half = span / 2;
     let nanos = half.as_nanos().min(u128::from(u64::MAX)) as u64;
     half + Duration::from_nanos(bits() % (nanos + 1))
 }
 
-/// A system without its source of randomness still has the standard library's.
+/// If the system has no source of randomness, the standard library's is used.
 fn bits() -> u64 {
     getrandom::u64().unwrap_or_else(|_| RandomState::new().build_hasher().finish())
 }

@@ -1,4 +1,5 @@
-//! This process among the others: registered, kept alive by heartbeats, and told of who comes and goes.
+//! The registry of processes: this process is registered, stays registered by heartbeats, and sees others come and
+//! go.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,38 +18,42 @@ use super::processes::{Process, ProcessFilter, Registration};
 use super::random;
 use super::seat::{LEAVE_MOST, not_in_time};
 
-/// How long a process is known that is not heard of.
+/// A process that sends no heartbeat is forgotten after this time.
 const TTL: Duration = Duration::from_secs(45);
 
-/// Four may be missed in a row.
+/// With this interval, four heartbeats in a row may be missed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Events that wait for a slow listener; what is older is dropped, and it is told how many.
+/// Events that wait for a slow listener. Beyond this bound the oldest ones are dropped, and the listener learns how
+/// many.
 const EVENTS_MAX: usize = 256;
 
-/// The role of those who follow a master.
+/// The registry role of processes that follow a master.
 pub const SLAVE: &str = "slave";
+/// The registry role of the process that others follow.
 pub const MASTER: &str = "master";
 
+/// An event of the registry.
 #[derive(Clone, Debug)]
 pub enum RegistryEvent {
-    /// It has come, or was something else before.
+    /// The process was registered, or had another role before.
     SlaveRegistered(Box<Process>),
-    /// It says something else of itself: its metadata, capabilities or identifier.
+    /// The metadata, the capabilities or the identifier of the process have changed.
     SlaveChanged(Box<Process>),
-    /// It has gone, or is something else now.
+    /// The process is not registered any more, or has another role now.
     SlaveRemoved { id: String },
-    /// A heartbeat or the feed failed; both go on.
+    /// A heartbeat or the feed failed. Both go on.
     Error(Arc<Error>),
-    /// This listener was too slow for as many events.
+    /// This listener was too slow: it has missed this number of events.
     Missed(u64),
 }
 
+/// One listener of a registry.
 #[derive(Debug)]
 pub struct RegistryEvents(broadcast::Receiver<RegistryEvent>);
 
 impl RegistryEvents {
-    /// None once the registry is dropped.
+    /// The next event. Returns `None` once the registry is dropped.
     pub async fn next(&mut self) -> Option<RegistryEvent> {
         match self.0.recv().await {
             Ok(event) => Some(event),
@@ -58,6 +63,7 @@ impl RegistryEvents {
     }
 }
 
+/// The options of a registration.
 #[derive(Clone, Debug)]
 pub struct RegistryBuilder {
     client: Client,
@@ -68,36 +74,39 @@ pub struct RegistryBuilder {
 }
 
 impl RegistryBuilder {
-    /// A random one unless told. An [`super::Election`] of the same id makes this process its leader's.
+    /// The id of this process. Default: a random id. With the id of an [`super::Election`], the leader of that
+    /// election can be found as a process.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self.id_is_drawn = false;
         self
     }
 
-    /// `slave` unless told.
+    /// The registry role of this process. Default: `slave`.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.about.role = Some(role.into());
         self
     }
 
+    /// The capabilities of this process, by which others can select it. Default: none.
     pub fn capabilities(mut self, capabilities: Value) -> Self {
         self.about.capabilities = Some(capabilities);
         self
     }
 
+    /// The metadata of this process, which others see. Default: none.
     pub fn metadata(mut self, metadata: Value) -> Self {
         self.about.metadata = Some(metadata);
         self
     }
 
-    /// 45 s unless told.
+    /// The time after which the process is forgotten without a heartbeat. Default: 45 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.about.ttl_ms = millis(ttl);
         self
     }
 
-    /// 10 s unless told.
+    /// The interval of heartbeats. Default: 10 s.
     pub fn heartbeat_every(mut self, span: Duration) -> Self {
         self.heartbeat = span;
         self
@@ -122,7 +131,7 @@ impl RegistryBuilder {
     }
 }
 
-/// Dropping it stops the heartbeats, and the process is forgotten after its ttl.
+/// A registered process. Dropping this stops the heartbeats, and the cluster forgets the process after its ttl.
 #[derive(Debug)]
 pub struct Registry {
     core: Arc<Core>,
@@ -138,26 +147,29 @@ struct Core {
 }
 
 impl Registry {
+    /// Begins the options of a registration. `identifier` is a name for people.
     pub fn builder(client: Client, identifier: impl Into<String>) -> RegistryBuilder {
         let (identifier, role) = (identifier.into(), Some(SLAVE.to_string()));
         let about = Registration { identifier, role, ttl_ms: millis(TTL), ..Registration::default() };
         RegistryBuilder { client, id: random::id(), id_is_drawn: true, about, heartbeat: HEARTBEAT }
     }
 
+    /// The id of this process.
     pub fn id(&self) -> &str {
         &self.core.id
     }
 
-    /// Where messages to this process alone arrive.
+    /// The channel for messages to this process alone.
     pub fn channel(&self) -> String {
         format!("worker:slave:{}", self.core.id)
     }
 
-    /// All that are known now.
+    /// All processes that are registered now.
     pub async fn all(&self) -> Result<Vec<Process>, Error> {
         self.core.client.all_processes(&ProcessFilter::default()).await
     }
 
+    /// All processes that are registered in this role.
     pub async fn by_role(&self, role: &str) -> Result<Vec<Process>, Error> {
         let filter = ProcessFilter { role: Some(role.to_string()), ..ProcessFilter::default() };
         self.core.client.all_processes(&filter).await
@@ -171,46 +183,52 @@ impl Registry {
         }
     }
 
-    /// The process registered as master: by its own word; [`Registry::leader_of`] asks the cluster.
+    /// The process that is registered as master. This is what the process says of itself; [`Registry::leader_of`]
+    /// asks the cluster who leads.
     pub async fn master(&self) -> Result<Option<Process>, Error> {
         Ok(self.by_role(MASTER).await?.into_iter().next())
     }
 
+    /// All processes that are registered as slaves.
     pub async fn slaves(&self) -> Result<Vec<Process>, Error> {
         self.by_role(SLAVE).await
     }
 
-    /// None if there is none of this id, or it is no slave.
+    /// The slave with this id. Returns `None` if no process has this id, or if it is not a slave.
     pub async fn slave(&self, id: &str) -> Result<Option<Process>, Error> {
         let process = self.core.client.process(id).await?;
         Ok(process.filter(is_slave))
     }
 
+    /// The number of processes that are registered as slaves.
     pub async fn slave_count(&self) -> Result<usize, Error> {
         Ok(self.slaves().await?.len())
     }
 
-    /// From now on this process is known in this role.
+    /// Registers this process under another role from now on.
     pub async fn set_role(&self, role: impl Into<String>) -> Result<(), Error> {
         self.core.about().role = Some(role.into());
         self.core.register().await
     }
 
+    /// Registers this process with other metadata from now on.
     pub async fn set_metadata(&self, metadata: Value) -> Result<(), Error> {
         self.core.about().metadata = Some(metadata);
         self.core.register().await
     }
 
-    /// A sign of life now, besides those in the background.
+    /// Sends a heartbeat now, in addition to those in the background.
     pub async fn heartbeat(&self) -> Result<(), Error> {
         self.core.beat().await
     }
 
+    /// The events from now on.
     pub fn events(&self) -> RegistryEvents {
         RegistryEvents(self.core.events.subscribe())
     }
 
-    /// Takes this process out at once. An error says what kept it from that for a second: then it is forgotten after its ttl.
+    /// Unregisters this process at once. Fails if that did not succeed within a second; then the process is forgotten
+    /// after its ttl.
     pub async fn unregister(self) -> Result<(), Error> {
         self.tasks.iter().for_each(JoinHandle::abort);
         let removing = self.core.client.remove_process(&self.core.id);
@@ -235,7 +253,7 @@ impl Core {
         self.client.put_process(&self.id, &about).await.map(drop)
     }
 
-    /// Who was forgotten comes back.
+    /// Sends a heartbeat. A process that was forgotten registers again.
     async fn beat(&self) -> Result<(), Error> {
         match self.client.heartbeat(&self.id).await {
             Err(Error::NotFound(_)) => self.register().await,
@@ -243,7 +261,7 @@ impl Core {
         }
     }
 
-    /// Nobody may listen, which is no failure.
+    /// Sends an event. It is no failure if there is no listener.
     fn tell(&self, event: RegistryEvent) {
         let _ = self.events.send(event);
     }
@@ -299,7 +317,7 @@ fn is_slave(process: &Process) -> bool {
     process.role.as_deref() == Some(SLAVE)
 }
 
-/// The whole entry. Who has gone since, or is no slave any more, is told of in a moment.
+/// Reads the whole entry. If the process has gone since, or is not a slave any more, another event says so soon.
 async fn slave(core: &Core, id: &str, told: fn(Box<Process>) -> RegistryEvent) -> Option<RegistryEvent> {
     match core.client.process(id).await {
         Ok(process) => process.filter(is_slave).map(|process| told(Box::new(process))),

@@ -15,11 +15,11 @@ use super::lease::{Term, millis};
 use super::tied;
 use super::watch;
 
-/// Whether a token is the current one.
+/// Whether a token is the current token of a role.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Check {
     pub valid: bool,
-    /// None if nobody has the role.
+    /// The current token. `None` if the role has no holder.
     #[serde(default)]
     pub token: Option<u64>,
 }
@@ -38,17 +38,18 @@ struct Renewed {
 }
 
 impl Client {
-    /// The roles that are held, in the order of their names.
+    /// A page of the roles that are held and whose names begin with `prefix`, in the order of their names.
     pub async fn roles(&self, prefix: &str, after: Option<&str>) -> Result<Page<RoleState>, Error> {
         let asked = [("prefix", Some(prefix.to_string())), ("after", after.map(str::to_string))];
         self.send(&Call::get(format!("/v1/roles{}", query(asked)))).await?.json()
     }
 
+    /// The present state of a role. A role that no instance holds is no error.
     pub async fn role(&self, role: &str) -> Result<RoleState, Error> {
         self.send(&Call::get(format!("/v1/roles/{}", segment("role", role)?))).await?.json()
     }
 
-    /// What a resource asks before it lets somebody with a token write.
+    /// Asks whether the token is the current one. A resource asks this before it accepts a write with a token.
     pub async fn check(&self, role: &str, token: u64) -> Result<Check, Error> {
         let path = format!("/v1/roles/{}/check?token={token}", segment("role", role)?);
         self.send(&Call::get(path)).await?.json()
@@ -74,7 +75,8 @@ impl Backend for Client {
         self.grant("acquire", ask, body).await
     }
 
-    /// Without a key: a second attempt must be judged by what is then, and not told of the first.
+    /// This call has no idempotency key: a second attempt must be judged by the state at that time, and must not get
+    /// the answer to the first.
     async fn renew(&self, hold: &Hold) -> Result<Renewal, Error> {
         let mut body = json!({
             "instance_id": hold.instance_id, "token": hold.token, "ttl_ms": millis(hold.ttl),
@@ -100,7 +102,7 @@ impl Backend for Client {
         let answer = self.ask(&call).await?;
         let after_doubt = answer.after_doubt;
         match answer.accepted() {
-            // An attempt that went unanswered has done it.
+            // An earlier attempt, whose answer was lost, has released the role.
             Err(Error::LeaseLost { .. }) if after_doubt => Ok(()),
             done => done.map(drop),
         }

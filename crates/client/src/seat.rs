@@ -1,4 +1,4 @@
-//! One contender for one role, and the renewals that keep it once it has it. Elections, locks and brokers all sit here.
+//! One contender for one role, and the renewals that keep the role. Elections, locks and brokers all use this.
 
 use std::time::Duration;
 
@@ -12,27 +12,30 @@ use super::pauses::Pauses;
 use super::problem::Tried;
 use super::ties::{HeldBy, Ties, Tying, grace};
 
-/// What the cluster takes.
+/// The bounds of a ttl that the cluster accepts.
 const TTL_LEAST: Duration = Duration::from_secs(1);
 const TTL_MOST: Duration = Duration::from_secs(3_600);
 
-/// Giving a role back is a courtesy, and so is taking a process out: both lapse by themselves.
+/// The bound for releasing a role or unregistering a process. Both calls are optional: role and process lapse by
+/// themselves.
 pub const LEAVE_MOST: Duration = Duration::from_secs(1);
 
 /// How long a stop waits for the answer to a call that asks for the role.
 pub const ANSWER_MOST: Duration = Duration::from_millis(500);
 
-/// The role was perhaps not given back within [`LEAVE_MOST`].
+/// The error if the role was possibly not released within [`LEAVE_MOST`].
 pub fn not_left() -> Error {
     not_in_time("the role was not given back")
 }
 
-/// No answer within [`LEAVE_MOST`]: `what` may be untrue by now.
+/// The error if no answer came within [`LEAVE_MOST`]. `what` says what was not done. It may be untrue: the outcome is
+/// unknown.
 pub fn not_in_time(what: &str) -> Error {
     let why = format!("{what} within {} s", LEAVE_MOST.as_secs());
     Error::Indeterminate { tried: vec![Tried { url: "any node".to_string(), why }] }
 }
 
+/// A contender for a role, with its options.
 #[derive(Clone, Debug)]
 pub struct Seat<B> {
     pub backend: B,
@@ -46,7 +49,7 @@ pub struct Seat<B> {
 }
 
 impl<B: Backend> Seat<B> {
-    /// Options that could not keep a role are refused before anything is asked.
+    /// Refuses options that cannot keep a role, before any call is sent.
     pub fn check(&self) -> Result<(), Error> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         if self.ttl < TTL_LEAST || self.ttl > TTL_MOST {
@@ -61,6 +64,7 @@ impl<B: Backend> Seat<B> {
         Ok(())
     }
 
+    /// The request for the role, with this wait and metadata.
     pub fn ask(&self, wait: Duration, metadata: Option<Value>) -> Acquire {
         Acquire {
             role: self.role.clone(),
@@ -73,12 +77,14 @@ impl<B: Backend> Seat<B> {
         }
     }
 
+    /// The claim to hold the role under this token.
     pub fn hold(&self, token: u64) -> Hold {
         let (role, instance_id) = (self.role.clone(), self.instance_id.clone());
         Hold { role, instance_id, token, ttl: self.ttl, tie: None }
     }
 
-    /// A grant that was waited for may be old by the time it is told: it is proved before anybody believes it.
+    /// Returns the term of a grant. A grant that was waited for may be old when its answer arrives, so it is renewed
+    /// before it is used.
     pub async fn proved(&self, grant: &Grant, waited: bool) -> Result<Term, Error> {
         if !waited {
             return Ok(grant.term);
@@ -88,9 +94,9 @@ impl<B: Backend> Seat<B> {
         Ok(Term::new(token, renewal.sent, self.ttl, renewal.expires_in))
     }
 
-    /// Renews for as long as the role is believed to be held; ends the belief, and returns why.
+    /// Renews the lease for as long as the role is believed to be held. Ends the belief, and returns why it ended.
     ///
-    /// What fails on the way is told to `note`, and tried again until the belief's own time is over.
+    /// A renewal that fails is passed to `note`, and retried until the time of the belief is over.
     pub async fn keep(&self, belief: &Belief, mut note: impl FnMut(Error)) -> Error {
         let clock = self.backend.clock();
         let mut ties = belief.token().map(|token| Ties::begin(&self.backend, self.hold(token), self.held_by));
@@ -105,7 +111,7 @@ impl<B: Backend> Seat<B> {
                 clock.sleep_until(term.until.min(renew_at)).await;
                 clock.before(term.until, self.proof(&hold, &mut note)).await
             };
-            // What is under way when a tie breaks is worth nothing: it names the old number.
+            // A renewal that is under way when a connection breaks is dropped: it names the old number.
             tokio::select! {
                 biased;
                 news = ties.next() => match news {
@@ -131,7 +137,7 @@ impl<B: Backend> Seat<B> {
         why
     }
 
-    /// Tries until the cluster says yes, or that the lease is lost.
+    /// Retries until the cluster has renewed the lease, or says that it is lost.
     async fn proof(&self, hold: &Hold, note: &mut impl FnMut(Error)) -> Result<Term, Error> {
         let mut pauses = Pauses::new();
         loop {
@@ -144,12 +150,12 @@ impl<B: Backend> Seat<B> {
         }
     }
 
-    /// That time ran out without a word from the cluster.
+    /// The lease is lost because its time ran out without an answer of the cluster.
     fn lost(&self) -> Error {
         Error::LeaseLost { role: self.role.clone(), leader: None, token: None }
     }
 
-    /// Gives up whatever a call that was not waited for may have been granted.
+    /// Releases the role if this instance holds it: a call whose answer was not awaited may have been granted it.
     pub async fn leave(&self) -> Result<(), Error> {
         let state = self.backend.holder(&self.role).await?;
         match (state.leader, state.token) {

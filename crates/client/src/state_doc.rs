@@ -1,4 +1,4 @@
-//! A state that several processes share: one document, changed by compare-and-swap alone.
+//! A state that several processes share: one document, changed by compare-and-swap only.
 
 use std::marker::PhantomData;
 
@@ -11,10 +11,11 @@ use super::error::Error;
 use super::http::Client;
 use super::pauses::Pauses;
 
-/// Somebody else has written each time: with a single writer at a time this does not happen, and with many it is time
-/// to share less.
+/// The number of tries in which other writers were faster each time. This does not happen with a single writer at a
+/// time. With many writers, reaching it means that they share too much in one document.
 const TRIES_MAX: u32 = 16;
 
+/// A state of type `T` that is stored in one document.
 #[derive(Clone, Debug)]
 pub struct StateDoc<T> {
     client: Client,
@@ -23,28 +24,31 @@ pub struct StateDoc<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> StateDoc<T> {
+    /// The state that is stored under this key. Makes no call.
     pub fn new(client: Client, key: impl Into<String>) -> StateDoc<T> {
         StateDoc { client, key: key.into(), holds: PhantomData }
     }
 
+    /// The key of the document.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// None if it was never written.
+    /// Reads the state. Returns `None` if it was never written.
     pub async fn read(&self) -> Result<Option<T>, Error> {
         Ok(self.client.get_doc(&self.key, Level::Linear).await?.map(|document| document.value))
     }
 
-    /// Applies `change` to what is there, none if nothing is, and writes what it returns; None leaves it as it is.
+    /// Applies `change` to the current state, which is `None` if there is no document, and writes what `change`
+    /// returns. If `change` returns `None`, the document stays as it is.
     ///
-    /// Reads again and applies again if others were faster, so `change` may run several times. Returns what is there
-    /// then.
+    /// If another writer was faster, the document is read and changed again, so `change` may run several times.
+    /// Returns the state after the update. Fails with [`Error::Contended`] if other writers were faster each time.
     pub async fn update(&self, change: impl FnMut(Option<T>) -> Option<T>) -> Result<Option<T>, Error> {
         self.changed(None, change).await
     }
 
-    /// The same in the name of a role, where there is a holder.
+    /// The same update, in the name of a role if `holder` is given.
     pub(super) async fn changed(
         &self,
         holder: Option<Holder<'_>>,

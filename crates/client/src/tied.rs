@@ -1,4 +1,4 @@
-//! The stream that a lease ends with, as a node serves it.
+//! The stream that a lease is tied to, as a node serves it.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::error::Error;
 use super::http::{Call, Client, Lines, query, segment};
 use super::lease::millis;
 
-/// They come one by one, and are read at once.
+/// Bound of the channel of news. News are rare, and the holder reads them at once.
 const NEWS_MAX: usize = 8;
 
-/// What the stream says; whatever else it may say one day is passed over.
+/// One event of the stream. Unknown fields and kinds are ignored.
 #[derive(Deserialize)]
 struct Event {
     kind: String,
@@ -24,7 +24,7 @@ struct Event {
     expires_in_ms: Option<u64>,
 }
 
-/// Opens it, at another node than calls go to if there is one.
+/// Opens the stream. It uses another node than the calls do, if there is one.
 pub async fn open(client: &Client, hold: &Hold, grace: Duration) -> Result<Tied, Error> {
     let asked = [
         ("instance_id", Some(hold.instance_id.clone())),
@@ -54,7 +54,7 @@ async fn first(lines: &mut Lines) -> Option<Event> {
     serde_json::from_str(&lines.next().await.ok()?).ok()
 }
 
-/// Until the stream ends, or nobody wants to know; and the connection stays open until then.
+/// Reads the stream until it ends or the receiver is dropped. The connection stays open that long.
 async fn listen(mut lines: Lines, tell: mpsc::Sender<TieNews>) {
     loop {
         let line = tokio::select! {
@@ -76,7 +76,8 @@ async fn listen(mut lines: Lines, tell: mpsc::Sender<TieNews>) {
             return;
         }
         if over {
-            // Open, if it still is, until the holder goes on without it: closing it could free the role.
+            // Keep the connection open until the holder has renewed without it: closing it earlier could free the
+            // role.
             tell.closed().await;
             return;
         }

@@ -1,10 +1,10 @@
-//! A lease that ends with a connection (P45 of the protocol): a stream to one node is kept open beside the renewals, and when this
-//! process dies, that node frees the role. The lease itself goes on as ever.
+//! A lease that ends with a connection (P45 of the protocol). A stream to one node stays open beside the renewals.
+//! When this process dies, that node frees the role. The lease itself works as it does without a connection.
 //!
 //! ```text
-//!   opened ── the node names the tie in a renewal of its own ──▶ tied
+//!   opened ── the node names the tie in a renewal that it sends itself ──▶ tied
 //!   tied ──── the connection breaks ──▶ in doubt: the belief lasts for half of the grace, unless a renewal under the next
-//!             number proves that the lease goes on; from then on the old connection ends nothing, and the next one is opened
+//!             number proves that the lease goes on; after that the old connection ends nothing, and the next one is opened
 //! ```
 
 use std::sync::Arc;
@@ -21,43 +21,45 @@ use super::lease::Term;
 use super::pauses::Pauses;
 use super::random;
 
-/// With what a role is held.
+/// The means by which a role is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeldBy {
-    /// A lease, and a connection: when this process dies, the role is free within a second or so.
+    /// A lease and a connection: when this process dies, the role is free within about a second.
     #[default]
     Connection,
     /// A lease alone: when this process dies, the role is free when its ttl is over.
     Lease,
 }
 
-/// The node waits this long after the connection has closed. Whoever lives and has lost it stops to believe after half of that: the
-/// rest is for the two to hear of it at different moments.
+/// The node waits this long after the connection has closed. A live holder that has lost its connection stops
+/// believing after half of this time. The other half covers the difference between the moments at which the node and
+/// the holder notice the loss.
 const GRACE_MAX: Duration = Duration::from_secs(1);
 
-/// News that wait for a holder that is about to renew.
+/// Bound of the channel of news for a holder that is about to renew.
 const NEWS_MAX: usize = 8;
 
-/// No connection has this number, and none has a greater one: a lease that was renewed under it ends with no connection any more, also
-/// if a renewal that names one is still on its way.
+/// No connection has this number or a greater one. A lease that was renewed under this number is tied to no
+/// connection any more, even if a renewal that names a connection arrives later.
 pub const NO_CONNECTION: u64 = (1 << 53) - 1;
 
+/// How long the node waits after the connection has closed, for a lease of this ttl.
 pub fn grace(ttl: Duration) -> Duration {
     GRACE_MAX.min(ttl / 2)
 }
 
-/// What the holder learns of its ties.
+/// News of the ties for the holder.
 #[derive(Debug)]
 pub enum Tying {
-    /// There is one; that was a renewal.
+    /// A connection is open. Opening it was a renewal, and this is its term.
     Proved(Term),
-    /// To be renewed now.
+    /// The holder must renew now.
     Renew,
-    /// It is gone, and the node may free the role.
+    /// The connection is gone, and the node may free the role.
     Broken,
 }
 
-/// The ties of one grant, one after the other. Dropped, the last one goes too.
+/// The ties of one grant, one after the other. Dropping this closes the last connection.
 #[derive(Debug)]
 pub struct Ties {
     number: Option<Arc<AtomicU64>>,
@@ -67,7 +69,7 @@ pub struct Ties {
 }
 
 impl Ties {
-    /// Of this hold, whose number is drawn here.
+    /// Begins the ties of this hold, and draws the first number.
     pub fn begin<B: Backend>(backend: &B, hold: Hold, held_by: HeldBy) -> Ties {
         let (tell, news) = mpsc::channel(NEWS_MAX);
         let proved = watch::Sender::new(0);
@@ -81,17 +83,17 @@ impl Ties {
         Ties { number: Some(number), proved, news, task }
     }
 
-    /// What the next renewal names.
+    /// The number that the next renewal names.
     pub fn number(&self) -> Option<u64> {
         self.number.as_ref().map(|number| number.load(Ordering::SeqCst))
     }
 
-    /// A renewal that named this number has come through: whatever was before ends nothing.
+    /// A renewal that named this number has come through: connections with smaller numbers end nothing from now on.
     pub fn proved(&self, number: Option<u64>) {
         self.proved.send_replace(number.unwrap_or_default());
     }
 
-    /// Never, if there is no tie to be had.
+    /// The next news. Never returns if no connection can be had.
     pub async fn next(&mut self) -> Tying {
         match self.news.recv().await {
             Some(news) => news,
@@ -108,7 +110,7 @@ impl Drop for Ties {
     }
 }
 
-/// The grant is over.
+/// The grant is over, and the holder has dropped the receiver.
 struct NobodyListens;
 
 struct TyingTask<B> {
@@ -123,21 +125,22 @@ impl<B: Backend> TyingTask<B> {
     async fn run(mut self) {
         let mut pauses = Pauses::new();
         loop {
-            // Kept, where there is one, until the holder has proved that it goes on without it.
+            // The open connection, if there is one, is kept until the holder has proved that the lease goes on
+            // without it.
             let mut line = None;
             let over = match self.backend.tie(&self.hold(), grace(self.hold.ttl)).await {
                 Ok(Some(tied)) => {
                     pauses = Pauses::new();
                     self.listen(tied.renewal, line.insert(tied.news)).await
                 }
-                // Perhaps it is open, over there.
+                // The node may have opened the connection all the same.
                 Err(Error::Indeterminate { .. }) => Ok(Some(Tying::Broken)),
                 Err(Error::Unavailable { .. }) => Ok(None),
                 Err(error) if error.is_lease_lost() => {
                     let _ = self.say(Tying::Renew).await;
                     return;
                 }
-                // There is no such thing here, or not for this holder: the lease alone holds.
+                // This backend offers no ties, or not to this holder: the lease alone holds the role.
                 Ok(None) | Err(_) => return,
             };
             let gone_on = match over {
@@ -153,7 +156,7 @@ impl<B: Backend> TyingTask<B> {
         }
     }
 
-    /// What is to be told of the end of one that is open.
+    /// Reads the news of an open connection, and returns what the holder must learn of its end.
     async fn listen(
         &self,
         renewal: Renewal,
@@ -174,7 +177,8 @@ impl<B: Backend> TyingTask<B> {
         Hold { tie: Some(self.number.load(Ordering::SeqCst)), ..self.hold.clone() }
     }
 
-    /// The next number, told to the holder, and proved by it.
+    /// Draws the next number, sends the news to the holder, and waits until a renewal under that number has come
+    /// through.
     async fn go_on(&mut self, what: Tying) -> Result<(), NobodyListens> {
         let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
         self.say(what).await?;

@@ -1,4 +1,4 @@
-//! A role as the feed tells of it.
+//! The events of one role, read from the feed.
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -8,7 +8,7 @@ use super::error::Error;
 use super::feed::{Feed, FeedEvent, FeedOptions};
 use super::http::Client;
 
-/// Returns once a node tells; then until the watch is dropped.
+/// Opens the watch. Returns once a node has accepted it; the watch then goes on until it is dropped.
 pub async fn open(client: &Client, role: &str) -> Result<Watch, Error> {
     let kinds = ["role_acquired", "role_lost", "change"].map(str::to_string).to_vec();
     let feed = client.feed(FeedOptions { kinds, prefix: Some(role.to_string()), since: None }).await?;
@@ -36,7 +36,7 @@ async fn follow(mut feed: Feed, role: String, tell: mpsc::Sender<Result<Watched,
     }
 }
 
-/// None of what only begins like it.
+/// The event as news of the role. Returns `None` for an event of another role whose name only begins the same.
 fn watched(event: &FeedEvent, role: &str) -> Option<Watched> {
     let ours = |name: &str| event.text(name) == Some(role);
     let instance_id = || event.text("instance_id").map(str::to_string);
@@ -51,7 +51,7 @@ fn watched(event: &FeedEvent, role: &str) -> Option<Watched> {
     }
 }
 
-/// A document named like the role, or below that name.
+/// Whether the event is about a document whose key is the role's name, or is below that name.
 fn is_below(event: &FeedEvent, role: &str) -> bool {
     let rest = event.text("key").and_then(|key| key.strip_prefix(role));
     event.text("table") == Some("doc") && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! Options that every benchmark has, and how they are read.
+//! The options that every benchmark has, and their parsers.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,13 +10,13 @@ use eldest_tls::ClientFiles;
 
 use super::node_url::NodeUrl;
 
-/// Where `eldest dev` puts its three nodes.
+/// The addresses of the three nodes of `eldest dev`.
 const DEFAULT_URLS: [&str; 3] = ["http://127.0.0.1:9000", "http://127.0.0.2:9000", "http://127.0.0.3:9000"];
 
-/// A benchmark of more than a week is a slip of the pen, and far from what a clock can hold.
+/// A benchmark of more than a week is a typing error. The bound is far below what a clock can hold.
 const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// From the quotes of an empty text to what a document may have.
+/// From the two quotes of an empty text to the largest document.
 pub const VALUE_BYTES: RangeInclusive<i64> = 2..=1024 * 1024;
 
 /// Whom to ask, and how to print the result.
@@ -61,7 +61,7 @@ impl TlsArgs {
 }
 
 impl Common {
-    /// As the lines of a request.
+    /// The headers as the lines of a request.
     pub fn header_lines(&self) -> Vec<u8> {
         self.headers.iter().flat_map(|Header(line)| [line.as_bytes(), b"\r\n"].concat()).collect()
     }
@@ -141,7 +141,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     duration.filter(|duration| *duration <= DURATION_MAX).ok_or(DurationError::TooLong)
 }
 
-/// For what must take some time.
+/// Parses a duration that must not be zero.
 pub fn parse_span(text: &str) -> Result<Duration, DurationError> {
     parse_duration(text)
         .and_then(|span| if span.is_zero() { Err(DurationError::NoDuration) } else { Ok(span) })

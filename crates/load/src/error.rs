@@ -1,4 +1,4 @@
-//! Why a benchmark has no result.
+//! The errors that leave a benchmark without a result.
 
 use std::fmt;
 use std::io;
@@ -12,28 +12,28 @@ pub enum BenchError {
         url: String,
         source: io::Error,
     },
-    /// A file that TLS needs.
+    /// A file that TLS needs has an error.
     Certificates(eldest_tls::TlsError),
-    /// None of the nodes named a leader. What each of them said instead.
+    /// None of the nodes named a leader. The list has each node's answer.
     NoLeader {
         said: Vec<(String, String)>,
     },
-    /// The leader's URL, as the cluster gives it, is not one that can be used here.
+    /// The leader's URL, as the cluster gives it, cannot be used here.
     LeaderUrl {
         url: String,
         source: UrlError,
     },
-    /// A server took a request for wrong, so that it would refuse the next ones too.
+    /// A server refused a request as wrong, so it would refuse the next ones too.
     Rejected {
         url: String,
         code: String,
     },
-    /// Nothing was accepted for so long.
+    /// No request was accepted for this long.
     Stuck {
         patience: Duration,
         code: String,
     },
-    /// The run is over and not one operation succeeded. What was counted most often.
+    /// The run is over, and not one operation succeeded. The code is the one that was counted most often.
     NothingSucceeded {
         code: Option<String>,
     },

@@ -1,4 +1,5 @@
-//! Leases that nobody renews, many of them in the same second: whether all end, and what writes feel of it.
+//! Many leases that are not renewed and end in the same second: the benchmark checks whether all end, and how this
+//! affects writes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use super::target::Target;
 use super::text::millis;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections that register, so that all is done within about a second.
+/// The number of connections that register, so that all processes are registered within about a second.
 const REGISTERING: u32 = 64;
-/// Connections that write meanwhile.
+/// The number of connections that write meanwhile.
 const WRITING: usize = 8;
-/// Between two looks at how many are left.
+/// The interval at which the remaining processes are counted.
 const LOOK: Duration = Duration::from_millis(20);
-/// After this nobody waits for the rest.
+/// The benchmark waits no longer than this for the remaining processes.
 const OVERDUE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -46,9 +47,9 @@ pub struct ExpiryArgs {
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     leases: u32,
-    /// From the first to the last registration: in such a span they end, too.
+    /// The time from the first to the last registration. The leases end within a span of the same length.
     registered_in_ms: f64,
-    /// From the last one's end by its ttl until none was listed any more.
+    /// The time from the end of the last lease by its ttl until no process was listed any more.
     last_gone_after_ttl_ms: f64,
     write_before: Latency,
     write_while_they_end: Latency,
@@ -65,11 +66,11 @@ struct Latency {
 struct Bench {
     args: ExpiryArgs,
     targets: Arc<[Target]>,
-    /// Tells this run's processes from those of any other.
+    /// Distinguishes the processes of this run from those of any other run.
     run: u32,
 }
 
-/// Ends early once `stop` does, and then says nothing.
+/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing.
 pub async fn run(
     args: &ExpiryArgs,
     stop: impl Future<Output = ()>,
@@ -110,7 +111,7 @@ impl Bench {
         })
     }
 
-    /// When the first and the last one were answered.
+    /// Registers all processes. Returns when the first and the last one were answered.
     async fn register(self: &Arc<Bench>) -> Result<(Instant, Instant), Trouble> {
         let next = Arc::new(AtomicU32::new(0));
         let first = Instant::now();
@@ -139,7 +140,7 @@ impl Bench {
         Ok((first, last))
     }
 
-    /// How long writes took that began in this span.
+    /// The latencies of the writes that began in this span.
     async fn writes(&self, from: Instant, until: Instant) -> Histogram {
         sleep(from.saturating_duration_since(Instant::now())).await;
         let mut writers = JoinSet::new();

@@ -1,5 +1,6 @@
-//! Many readers of the feed, spread over all nodes: most of them each on a prefix of its own, some on everything. Events are
-//! documents written at a steady rate; at the end every reader is asked whether it had each of its events once.
+//! Many readers of the feed, spread over all nodes. Most of them read a prefix of their own, and some read
+//! everything. The events are documents that are written at a steady rate. At the end each reader must have received
+//! each of its events exactly once.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,11 +24,11 @@ use super::target::Target;
 use super::text::{grouped, millis, per_second};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Writers among which the events are divided.
+/// The number of writers that share the events.
 const WRITERS: u64 = 32;
-/// Readers that connect at a time: a listener's backlog is short.
+/// The number of readers that connect at a time: a listener's backlog is short.
 const CONNECTING: usize = 64;
-/// After the last write, for what is still on its way.
+/// The wait after the last write, for events that are not delivered yet.
 const DRAIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -62,12 +63,12 @@ struct Report {
     missing: u64,
     twice: u64,
     broken_off: u64,
-    /// From the answer of a write to its event at those who read everything.
+    /// The time from the answer of a write to its event at the readers of everything.
     delay_p50_ms: f64,
     delay_p99_ms: f64,
 }
 
-/// What a reader has had: the number in each key, which is unique in a run.
+/// The events that a reader has received: the number in each key, which is unique in a run.
 #[derive(Debug, Default)]
 struct Had {
     numbers: BTreeSet<u64>,
@@ -80,7 +81,7 @@ struct Bench {
     args: FeedArgs,
     targets: Arc<[Target]>,
     run: u32,
-    /// When the run began, and for each event after how many microseconds its write was answered.
+    /// When the run began. `answered` has for each event the microseconds from then to the answer of its write.
     began: Instant,
     answered: Vec<AtomicU64>,
 }
@@ -130,7 +131,7 @@ impl Bench {
         self.report(written, span, readers).await
     }
 
-    /// All events, at a steady rate. Which of them were acknowledged.
+    /// Writes all events at a steady rate. Returns those that were acknowledged.
     async fn write(self: &Arc<Bench>) -> BTreeSet<u64> {
         let mut writers = JoinSet::new();
         let every = Duration::from_secs_f64(WRITERS as f64 / f64::from(self.args.rate));
@@ -163,7 +164,7 @@ impl Bench {
         all
     }
 
-    /// One reader, until the end. Those who want everything come last.
+    /// One reader, until the end. The readers of everything have the highest numbers.
     async fn read(
         self: Arc<Bench>,
         reader: u32,
@@ -180,7 +181,7 @@ impl Bench {
                 if lines.read_line(&mut line).await? == 0 {
                     return std::io::Result::Ok(());
                 }
-                // The first thing that comes is a bookmark: from here on nothing is missed.
+                // The first line is a bookmark: from here on no event is missed.
                 if line.contains("\"kind\"")
                     && let Some(ready) = ready.take()
                 {

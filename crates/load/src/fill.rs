@@ -1,4 +1,4 @@
-//! Fills the key space quickly, with atomic batches, so that a cluster can be measured with a given amount of data.
+//! Fills the key space quickly with atomic batches, so that a cluster can be measured with a given amount of data.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,13 @@ use super::tasks::lock;
 use super::text::{grouped, millis, per_second};
 use super::workload::push_json_text;
 
-/// A batch is one record of the log and one body: half of what a server takes leaves room for both.
+/// A batch is one record of the log and one body. Half of what a server accepts leaves room for both.
 const BATCH_BYTES_MAX: usize = 512 * 1024;
 
-/// What surrounds a value in a batch.
+/// The bytes around a value in a batch.
 const PER_DOC_BYTES: usize = 80;
 
-/// A cluster that accepts nothing for so long is down, and a script should hear of it.
+/// A cluster that accepts nothing for this long is down, and a script needs to know that.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -65,10 +65,10 @@ pub struct FillArgs {
     pub seed: u64,
 }
 
-/// What the connections share.
+/// The state that the connections share.
 #[derive(Debug)]
 struct State {
-    /// The first document that no batch has.
+    /// The number of the first document that is in no batch yet.
     next: u64,
     done: u64,
     tally: Tally,
@@ -89,7 +89,7 @@ struct Report<'a> {
     wrongs: Wrongs<'a>,
 }
 
-/// Ends early, with what there is, once `stop` does.
+/// Runs the benchmark. If `stop` completes first, it ends early and reports what was done.
 pub async fn run(
     args: &FillArgs,
     stop: impl Future<Output = ()>,
@@ -161,7 +161,7 @@ async fn work(
     }
 }
 
-/// Repeats the batch until it is accepted: the same documents twice are the same documents.
+/// Repeats the batch until it is accepted. Writing the same documents twice has the same effect as once.
 async fn put(session: &mut Session, request: &Request, state: &Mutex<State>) -> Result<(), BenchError> {
     let began = Instant::now();
     loop {
@@ -187,11 +187,11 @@ async fn put(session: &mut Session, request: &Request, state: &Mutex<State>) -> 
     }
 }
 
-/// Makes the requests of one connection, in the same memory.
+/// Makes the requests of one connection, always in the same memory.
 #[derive(Debug)]
 struct Batches {
     docs: u64,
-    /// Documents in a batch.
+    /// The number of documents in a batch.
     length: u64,
     value_bytes: usize,
     headers: Vec<u8>,

@@ -1,22 +1,22 @@
-//! How long things took: counts in buckets whose width grows with the value.
+//! A histogram of durations: counts in buckets whose width grows with the value.
 //!
-//! Values below `LINEAR` have a bucket each; above, every power of two is cut into `STEPS` equal buckets. The middle
-//! of a bucket stands for its values, so that a quantile is wrong by at most half a step: 1 in 256. The greatest
-//! value and the mean are exact.
+//! Each value below `LINEAR` has a bucket of its own. Above, every power of two is divided into `STEPS` equal
+//! buckets. The middle of a bucket stands for its values, so a quantile is wrong by at most half a step: 1 in 256.
+//! The greatest value and the mean are exact.
 
 use std::time::Duration;
 
-/// Buckets for each power of two.
+/// The number of buckets for each power of two.
 const STEPS: u64 = 1 << STEP_BITS;
 const STEP_BITS: u32 = 7;
 
-/// Below this the buckets have a width of one.
+/// Below this value the buckets have a width of one.
 const LINEAR: u64 = 2 * STEPS;
 
 /// Enough for all of `u64`.
 const BUCKETS: usize = ((64 - STEP_BITS as usize) + 1) * STEPS as usize;
 
-/// Of nanoseconds.
+/// A histogram of nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Box<[u64]>,
@@ -58,7 +58,7 @@ impl Histogram {
         Duration::from_nanos(mean as u64)
     }
 
-    /// The smallest value that at least `per_mille` of a thousand do not exceed.
+    /// The smallest value that at least `per_mille` of a thousand values do not exceed.
     pub fn quantile(&self, per_mille: u64) -> Duration {
         let wanted = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000) as u64;
         let mut seen = 0;

@@ -1,21 +1,21 @@
-//! What a cluster does under load, in figures that anybody can make again with the same command.
+//! The behaviour of a cluster under load, in figures that anyone can reproduce with the same command.
 //!
 //! Seven benchmarks share one client (`http`, `session`). Two are in the product, as `eldest bench` ([`Bench`]):
 //!
 //! - a closed loop of reads and writes (`load`): rate and latency;
 //! - `fill`: puts a given amount of data into the cluster first.
 //!
-//! Five are for those who work on Eldest, as `eldest-load` ([`Tool`]):
+//! Five are for the developers of Eldest, as `eldest-load` ([`Tool`]):
 //!
-//! - `gap`: how long writes are not acknowledged while somebody else kills nodes or hands leadership over;
-//! - `locks`: roles acquired, released, handed on and left to end;
+//! - `gap`: how long writes are not acknowledged while a script kills nodes or hands leadership over;
+//! - `locks`: roles that are acquired, released, passed to a waiter, and left to expire;
 //! - `expiry`: thousands of leases that end in the same second;
-//! - `feed`: thousands of readers, and whether each had each of its events once;
+//! - `feed`: thousands of readers, and whether each received each of its events once;
 //! - `peers`: the same work for other systems, each in its own protocol.
 //!
 //! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
-//! an own parser, no allocation while an operation goes well. The report says how much of a core it took all the
-//! same. Nothing here knows the servers' code; it measures what a client can see.
+//! a parser of its own, and no allocation while an operation succeeds. The report still says how much of a core the
+//! client used. Nothing here knows the servers' code; the benchmarks measure what a client can see.
 
 mod args;
 mod error;
@@ -110,7 +110,7 @@ impl Bench {
         on_this_thread(async |out| self.run(interrupted(), out).await)
     }
 
-    /// Ends early, with what there is, once `stop` does.
+    /// Runs the benchmark. If `stop` completes first, it ends early and reports what was done.
     async fn run(&self, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), BenchError> {
         match &self.mode {
             None => load::run(&self.load, stop, out).await,
@@ -124,7 +124,7 @@ impl Tool {
         on_this_thread(async |out| self.run(interrupted(), out).await)
     }
 
-    /// Ends early, with what there is, once `stop` does.
+    /// Runs the benchmark. If `stop` completes first, it ends early.
     async fn run(&self, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), BenchError> {
         match &self.generator {
             Generator::Gap(gap) => gap::run(gap, stop, out).await,
@@ -136,7 +136,7 @@ impl Tool {
     }
 }
 
-/// A benchmark has a thread and a runtime of its own: an answer that arrives wakes nobody on another core.
+/// Runs the benchmark on one thread with a runtime of its own, so that an answer that arrives wakes no other core.
 fn on_this_thread(work: impl AsyncFnOnce(&mut Stdout) -> Result<(), BenchError>) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(BenchError::Runtime)?.block_on(work(&mut io::stdout()))

@@ -1,7 +1,7 @@
-//! Roles as locks: cycles of acquire and release, the way from a release to the next grant, and when a lease that nobody
-//! renews ends.
+//! Roles as locks: cycles of acquire and release, the time from a release to the next grant, and when a lease ends
+//! that is not renewed.
 //!
-//! All nodes are asked in turn. A cycle that fails is not repeated: it is counted.
+//! All nodes are asked in turn. A cycle that fails is counted, and not repeated.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use super::status;
 use super::target::Target;
 use super::text::{grouped, millis, per_second};
 
-/// Longer than any wait below.
+/// The time limit of a call: longer than any wait below.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is waited for in line, at most.
+/// The longest wait in the queue for a role.
 const WAIT_MS: u64 = 20_000;
 
-/// Until a waiter that has been sent off stands in line.
+/// The time until a waiter that was started is in the queue.
 const IN_LINE: Duration = Duration::from_millis(20);
 
-/// The shortest that there is.
+/// The shortest ttl that the cluster accepts.
 const TTL_MS: u64 = 1000;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub struct LocksArgs {
     pub ends: u16,
 }
 
-/// A few numbers of many.
+/// A summary of many numbers.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Spread {
     count: u64,
@@ -67,15 +67,15 @@ struct Spread {
 
 #[derive(Clone, Debug, Serialize)]
 struct Report {
-    /// One client, a role that nobody wants.
+    /// With one client, and a role that no other client wants.
     acquire: Spread,
     release: Spread,
-    /// A process that was not there before.
+    /// The registration of a new process.
     register: Spread,
     renew: Spread,
-    /// From the sending of a release to the answer of the one that waits.
+    /// The time from the sending of a release to the answer of the waiter.
     handed_on: Spread,
-    /// Beyond the ttl, from the holder's answer to the answer of the one that waits.
+    /// The time beyond the ttl, from the holder's answer to the answer of the waiter.
     ended_after_ttl: Option<Spread>,
     cycles: u64,
     cycles_per_s: f64,
@@ -83,7 +83,8 @@ struct Report {
     failed: u64,
 }
 
-/// Ends early once `stop` does, and then says nothing: these are figures of whole runs.
+/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing, because the figures are those of
+/// whole runs.
 pub async fn run(
     args: &LocksArgs,
     stop: impl Future<Output = ()>,
@@ -108,7 +109,7 @@ struct Bench {
     targets: Arc<[Target]>,
 }
 
-/// One client: its connections, and the request that it makes over and over.
+/// One client: its connections, and the request that it repeats.
 struct Client {
     session: Session,
     request: Request,
@@ -168,7 +169,7 @@ impl Bench {
         })
     }
 
-    /// One client, nobody else.
+    /// Measures one client without any other.
     async fn alone(&self) -> Result<[Histogram; 4], Trouble> {
         let mut client = self.client();
         let mut took: [Histogram; 4] = Default::default();
@@ -220,7 +221,7 @@ impl Bench {
         Ok(took)
     }
 
-    /// Another client, who wants that role and waits for it: when it had it, and its token.
+    /// Starts another client that waits for that role. Returns when it got the role, and its token.
     fn waiter(&self, role: &str) -> oneshot::Receiver<Result<(Instant, u64), Trouble>> {
         let (tell, told) = oneshot::channel();
         let (mut client, role) = (self.client(), role.to_string());
@@ -236,7 +237,7 @@ impl Bench {
         told
     }
 
-    /// All connections at once, each with a role of its own.
+    /// Runs cycles on all connections at once, each with a role of its own.
     async fn cycles(&self) -> (Histogram, Duration, u64) {
         let mut clients = JoinSet::new();
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Addresses of nodes, as people and clusters write them.
+//! URLs of nodes, as people and clusters write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// The root of a node's HTTP API, as the user writes it: `http://host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUrl {
-    /// Name or address, and the port unless it is HTTP's own, for the header `Host`.
+    /// The name or address, with the port unless it is HTTP's default, for the header `Host`.
     pub host: String,
     /// Without brackets.
     pub name: String,
     pub port: u16,
-    /// Whether it is to be called by TLS.
+    /// Whether the node is called with TLS.
     pub tls: bool,
 }
 
@@ -19,7 +19,7 @@ pub struct NodeUrl {
 pub enum UrlError {
     NoUrl,
     NotHttp,
-    /// More than host and port.
+    /// The URL has more than host and port.
     NotARoot,
 }
 

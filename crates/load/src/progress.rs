@@ -1,15 +1,15 @@
-//! One line on the terminal that tells how far the run is, and the end of a run before its time.
+//! A line on the terminal that shows the progress of the run, and the interruption of a run.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// How often the line changes.
+/// The interval of updates.
 pub const EVERY: Duration = Duration::from_secs(1);
 
-/// Back to the start of the line, and clear it.
+/// Returns to the start of the line, and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Says nothing unless a person is watching.
+/// The progress line. It is shown only on a terminal.
 #[derive(Debug)]
 pub struct Progress {
     watched: bool,
@@ -20,7 +20,7 @@ impl Progress {
         Progress { watched: std::io::stderr().is_terminal() }
     }
 
-    /// Progress that cannot be shown is no reason to stop.
+    /// Shows the line. An error in showing progress does not stop the run.
     pub fn show(&self, line: impl FnOnce() -> String) {
         if self.watched {
             let _ = write!(std::io::stderr(), "{CLEAR}{}", line());
@@ -32,7 +32,7 @@ impl Progress {
     }
 }
 
-/// Ends when the user interrupts the run, whose result so far is then printed.
+/// Returns when the user interrupts the run. The result so far is then printed.
 pub async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending().await

@@ -13,7 +13,7 @@ use super::status::Look;
 use super::tally::Errors;
 use super::text::{grouped, millis, per_second};
 
-/// What one kind of operation achieved.
+/// The figures of one kind of operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     pub count: u64,
@@ -42,7 +42,7 @@ impl Figures {
     }
 }
 
-/// What went wrong, as programs read it.
+/// The failures, as programs read them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Wrongs<'a> {
     pub unknown_writes: u64,
@@ -56,7 +56,7 @@ impl<'a> Wrongs<'a> {
     }
 }
 
-/// One line for each kind of operation that was asked for.
+/// A table with one line for each kind of operation that was asked for.
 pub fn table(rows: &[(&str, &Figures)]) -> String {
     let mut text = format!(
         "{:<8} {:>12} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  ms\n",
@@ -95,7 +95,7 @@ pub fn cluster_line(before: Option<&Look>, after: Option<&Look>) -> String {
     format!("cluster  {members}, epoch {} before, {} after\n", epoch(before), epoch(after))
 }
 
-/// How much of a core this process has used. A client that is short of it measures itself.
+/// Measures how much of a core this process uses. A client without enough processor time measures itself.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuClock(Duration);
 
@@ -108,7 +108,7 @@ impl CpuClock {
         )
     }
 
-    /// In percent of one core, since then.
+    /// The percentage of one core that was used since then.
     pub fn percent_over(self, span: Duration) -> f64 {
         let used = CpuClock::now().0.saturating_sub(self.0);
         let percent = if span.is_zero() { 0.0 } else { used.as_secs_f64() / span.as_secs_f64() * 100.0 };

@@ -1,6 +1,6 @@
-//! What a seed decides: which key is next, and the filling of values.
+//! The random choices of a seed: which key is next, and the bytes of values.
 
-/// SplitMix64: small, quick, and the same in every version.
+/// SplitMix64: small, fast, and the same in every version.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -17,7 +17,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`; nothing is below zero, which counts as one.
+    /// A random number below `bound`. A bound of zero counts as one.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! A server for tests: it answers what it is told to, and keeps what it was asked.
+//! A server for tests. It sends the given answers, and keeps the requests.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,22 +14,22 @@ pub struct Asked {
     pub line: String,
     pub head: String,
     pub body: String,
-    /// Counted over all connections.
+    /// The number of the request, counted over all connections.
     pub number: usize,
-    /// Of this connection, counted from nothing.
+    /// The number of the request on its connection, counted from zero.
     pub on_connection: usize,
 }
 
 #[derive(Clone, Debug)]
 pub enum Reply {
     Json(u16, String),
-    /// Whatever these bytes mean.
+    /// These bytes, unchanged.
     Raw(Vec<u8>),
-    /// Answers, says that the connection ends, and ends it.
+    /// Answers, announces the end of the connection, and closes it.
     Close(u16),
-    /// Ends the connection without an answer.
+    /// Closes the connection without an answer.
     Drop,
-    /// Answers properly, and then ends the connection without a word about it.
+    /// Answers properly, and then closes the connection without announcing it.
     DropAfter(u16),
     Never,
 }
@@ -64,7 +64,7 @@ impl Server {
         Server { url, asked, task }
     }
 
-    /// Where nobody listens, as long as the socket lives: its port is taken.
+    /// A URL where no server listens as long as the socket lives: the socket occupies the port.
     pub fn nobody() -> (String, TcpSocket) {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -75,18 +75,18 @@ impl Server {
         self.asked.lock().unwrap()
     }
 
-    /// Requests whose line begins so.
+    /// The number of requests whose line begins with this text.
     pub fn count(&self, line: &str) -> usize {
         self.asked().iter().filter(|asked| asked.line.starts_with(line)).count()
     }
 
-    /// Waits for so many of them.
+    /// Waits for this number of such requests.
     pub async fn until(&self, line: &str, count: usize) {
         comes_about(|| self.count(line) >= count).await;
     }
 }
 
-/// Waits until it is so, on a machine however busy; only a hang takes so long.
+/// Waits until the condition holds. The bound is long enough for a busy machine; only a hang reaches it.
 pub async fn comes_about(so: impl Fn() -> bool) {
     let looking = async {
         while !so() {
@@ -96,7 +96,7 @@ pub async fn comes_about(so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it comes about");
 }
 
-/// What a leader at this URL says of itself.
+/// The status of a leader at this URL.
 pub fn status(url: &str) -> Reply {
     let body = format!(
         r#"{{"cluster":"c","epoch":"3.1","commit_index":7,"leader":{{"id":1,"url":"{url}"}},"members":[{{}},{{}},{{}}]}}"#
@@ -104,7 +104,7 @@ pub fn status(url: &str) -> Reply {
     Reply::Json(200, body)
 }
 
-/// The leader's URL is the one that was asked.
+/// The status of a leader at the URL that was asked.
 pub fn own_status(asked: &Asked) -> Reply {
     let host = asked.head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
     status(&format!("http://{host}"))
@@ -131,7 +131,7 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>, record: Arc<Mutex<V
     }
 }
 
-/// Whether the connection goes on.
+/// Sends a reply. Returns whether the connection goes on.
 async fn reply(stream: &mut TcpStream, reply: Reply) -> bool {
     let (bytes, goes_on) = match reply {
         Reply::Json(status, body) => (answer(status, "", &body), true),

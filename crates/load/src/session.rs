@@ -1,4 +1,4 @@
-//! One client of the cluster: a request, where to send it, and what became of it.
+//! One client of the cluster: it sends a request to a node, and returns the outcome.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use serde::Deserialize;
 use super::http::{Answer, Connection, Failure, Request};
 use super::target::Target;
 
-/// How long a client waits after a refusal. Longer would hide how soon a cluster serves again.
+/// The pause of a client after a refusal. A longer pause would hide how soon a cluster serves again.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// A server's code that is longer, or no such word, is counted by its status instead.
+/// A code that is longer, or is not a simple word, is counted by its status instead.
 const CODE_BYTES_MAX: usize = 64;
 
 pub type Code = Cow<'static, str>;
 
-/// What became of a request that did not succeed.
+/// The fate of a request that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Surely not applied, now or later. Another node, or the same one soon, may take it.
+    /// Certainly not applied, now or later. Another node may accept it, or the same one soon.
     NotApplied,
     Unknown,
-    /// The request itself is at fault; no node would take it.
+    /// The request itself is wrong; no node would accept it.
     Rejected,
 }
 
@@ -31,11 +31,11 @@ pub enum Fate {
 pub struct Trouble {
     pub fate: Fate,
     pub code: Code,
-    /// If there was an answer.
+    /// Present if there was an answer.
     pub status: Option<u16>,
 }
 
-/// Keeps a connection to each node it has tried, and stays with a node until that one disappoints.
+/// A client that keeps a connection to each node it has tried, and stays with a node until a request fails there.
 #[derive(Debug)]
 pub struct Session {
     targets: Arc<[Target]>,
@@ -44,14 +44,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// `targets` has at least one; begins with the one that `first` is, counted in circles.
+    /// `targets` must not be empty. The first node is `first`, modulo the number of targets.
     pub fn new(targets: Arc<[Target]>, first: usize, patience: Duration) -> Session {
         let connections = targets.iter().map(|_| Connection::new(patience)).collect();
         let at = first % targets.len();
         Session { targets, connections, at }
     }
 
-    /// Succeeds with any 2xx. A node that does not take the request is not asked again before the others.
+    /// Sends a request. Succeeds with any 2xx. After a failure the next call goes to the next node, unless the request
+    /// itself was wrong.
     pub async fn call(&mut self, request: &Request) -> Result<(), Trouble> {
         let connection = &mut self.connections[self.at];
         let trouble = match connection.exchange(&self.targets[self.at], request).await {
@@ -70,7 +71,7 @@ impl Session {
         self.connections[self.at].answer()
     }
 
-    /// Where the next call goes.
+    /// The URL of the next call.
     pub fn url(&self) -> &str {
         &self.targets[self.at].url
     }
@@ -91,7 +92,7 @@ impl Trouble {
         Trouble { fate, code, status: Some(status) }
     }
 
-    /// A problem that stands in a stream of answers.
+    /// The trouble of a problem in a stream of answers.
     pub fn of_line(line: &[u8]) -> Trouble {
         #[derive(Deserialize)]
         struct Problem {

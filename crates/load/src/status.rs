@@ -1,4 +1,4 @@
-//! The cluster as its nodes describe it: who leads, in which epoch, over how many.
+//! The cluster as its nodes describe it: the leader, the epoch and the number of members.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::http::{Connection, Request};
 use super::node_url::NodeUrl;
 use super::target::Target;
 
-/// A node that has not described itself by then is passed over.
+/// The time limit for a node's description. A slower node is passed over.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What one node says of the cluster.
+/// One node's description of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Look {
-    /// The node that said so.
+    /// The URL of the node that gave the description.
     pub url: String,
     pub cluster: Option<String>,
     pub members: usize,
@@ -27,7 +27,7 @@ pub struct Look {
     pub commit_index: Option<u64>,
 }
 
-/// The members of `GET /v1/status` that are of interest here; what is missing is not told.
+/// The members of `GET /v1/status` that are of interest here. Missing members get their defaults.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status {
@@ -43,7 +43,7 @@ struct Leader {
     url: String,
 }
 
-/// What the node says, or what came instead.
+/// The node's description, or what came instead.
 pub async fn look_at(target: &Target, headers: &[u8]) -> Result<Look, String> {
     let mut connection = Connection::new(PATIENCE);
     let request = Request::get("/v1/status", headers);
@@ -67,7 +67,7 @@ fn parse(url: &str, body: &[u8]) -> Result<Look, serde_json::Error> {
     })
 }
 
-/// The first description that names a leader, or else the first at all.
+/// The first description that names a leader, or else the first one.
 pub async fn look(targets: &[Target], headers: &[u8]) -> Result<Look, Vec<(String, String)>> {
     let mut leaderless = None;
     let mut said = Vec::new();
@@ -81,7 +81,8 @@ pub async fn look(targets: &[Target], headers: &[u8]) -> Result<Look, Vec<(Strin
     leaderless.ok_or(said)
 }
 
-/// The targets with the leader first, which need not be one of them, and what was said of the cluster.
+/// The targets with the leader first, and the description of the cluster. The leader need not be one of the given
+/// targets.
 pub async fn leader_first(targets: Vec<Target>, headers: &[u8]) -> Result<(Vec<Target>, Look), BenchError> {
     let look = look(&targets, headers).await.map_err(|said| BenchError::NoLeader { said })?;
     let Some(url) = look.leader.clone() else {
@@ -89,7 +90,7 @@ pub async fn leader_first(targets: Vec<Target>, headers: &[u8]) -> Result<(Vec<T
         return Err(BenchError::NoLeader { said });
     };
     let mut parsed: NodeUrl = url.parse().map_err(|source| BenchError::LeaderUrl { url, source })?;
-    // Nodes may answer both, and the leader is to be called as the others are.
+    // A node may serve http and https, and the leader is called as the other nodes are.
     let secured = targets.iter().find_map(|target| target.secured.as_ref());
     parsed.tls = secured.is_some();
     let tls = secured.map_or_else(|| Arc::new(trusting_nobody()), |secured| secured.config.clone());

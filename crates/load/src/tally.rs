@@ -1,4 +1,4 @@
-//! What a run has counted so far.
+//! The counts of a run so far.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::histogram::Histogram;
 use super::session::{Code, Fate, Trouble};
 
-/// Servers have some thirty codes. What lies beyond is counted together.
+/// Servers have some thirty codes. All codes beyond this bound are counted together.
 const CODES_MAX: usize = 64;
 
 const OTHER_CODES: Code = Code::Borrowed("other");
@@ -21,15 +21,16 @@ pub enum Kind {
 pub struct Tally {
     pub writes: Histogram,
     pub reads: Histogram,
-    /// Reads of keys that nobody wrote: answered, and counted among the reads.
+    /// Reads of keys that were never written. They were answered, and count among the reads.
     pub missing: u64,
     pub trouble: Errors,
-    /// Both kinds, since the last line of progress.
+    /// Reads and writes since the last line of progress.
     pub recent: Histogram,
 }
 
 impl Tally {
-    /// Latency counts from the first attempt, so that retries do not make a slow cluster look quick.
+    /// Counts a success. The latency counts from the first attempt, so that retries do not make a slow cluster look
+    /// fast.
     pub fn succeeded(&mut self, kind: Kind, took: Duration) {
         match kind {
             Kind::Write => self.writes.record(took),
@@ -46,7 +47,7 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub struct Errors {
     pub by_code: BTreeMap<Code, u64>,
-    /// Writes that may or may not have happened.
+    /// Writes of unknown outcome.
     pub unknown: u64,
     pub retried: u64,
 }

@@ -1,4 +1,4 @@
-//! Where the servers are.
+//! The addresses of the servers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub struct Target {
     /// The header `Host`.
     pub host: String,
     pub address: SocketAddr,
-    /// None: plain HTTP.
+    /// `None` means plain HTTP.
     pub secured: Option<Secured>,
 }
 
-/// How a node that speaks TLS is believed.
+/// The settings for a node that uses TLS.
 #[derive(Clone, Debug)]
 pub struct Secured {
     pub config: Arc<ClientConfig>,
@@ -29,7 +29,7 @@ pub struct Secured {
 }
 
 impl Target {
-    /// Looks the name up, once for the whole run.
+    /// Resolves the name, once for the whole run.
     pub async fn resolve(url: &NodeUrl, tls: &Arc<ClientConfig>) -> Result<Target, BenchError> {
         let failed = |source| BenchError::Resolve { url: url.to_string(), source };
         let mut found = tokio::net::lookup_host((url.name.as_str(), url.port)).await.map_err(failed)?;

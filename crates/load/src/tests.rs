@@ -19,7 +19,7 @@ struct Command {
     bench: Bench,
 }
 
-/// What the benchmark prints, until it ends or is stopped: JSON, a line each.
+/// The output of a benchmark until it ends or is stopped, as one JSON value for each line.
 async fn bench(arguments: &str, stop: impl Future<Output = ()>) -> (Vec<Value>, Result<(), BenchError>) {
     let words = ["bench"].into_iter().chain(arguments.split_whitespace());
     let bench = Command::try_parse_from(words).unwrap().bench;
@@ -28,7 +28,7 @@ async fn bench(arguments: &str, stop: impl Future<Output = ()>) -> (Vec<Value>, 
     (parsed(out), result)
 }
 
-/// The same of a generator of the tool.
+/// The output of a generator of the tool.
 async fn generate(arguments: &str, stop: impl Future<Output = ()>) -> (Vec<Value>, Result<(), BenchError>) {
     let words = ["eldest-load"].into_iter().chain(arguments.split_whitespace());
     let tool = Tool::try_parse_from(words).unwrap();
@@ -48,7 +48,7 @@ fn the_arguments_are_consistent() {
     Tool::command().debug_assert();
 }
 
-/// What an example shows must be something that can be typed.
+/// Every example must be a command that can be typed.
 #[test]
 fn every_example_of_the_tool_is_understood() {
     let whole = Tool::command();
@@ -70,7 +70,7 @@ async fn load(urls: &str, more: &str, stop: impl Future<Output = ()>) -> Value {
     lines[0].clone()
 }
 
-/// A leader that takes everything.
+/// A leader that accepts everything.
 fn willing(asked: &Asked) -> Reply {
     match asked.line.as_str() {
         "GET /v1/status" => own_status(asked),
@@ -165,7 +165,8 @@ async fn refusals_are_counted_and_retried_elsewhere() {
         comes_about(|| leader.asked().iter().filter(is_last).count() >= 4).await;
     };
     let report = load(&urls, "--spread", all_at_the_leader).await;
-    // Two connections begin where nobody is, and go on to the follower, where another one begins.
+    // Two connections begin at an address without a server, and go on to the follower, where another connection
+    // begins.
     assert_eq!(report["errors"], serde_json::json!({ "connect_refused": 2, "catching_up": 3 }));
     assert_eq!((follower.count("PUT"), &report["retried"]), (3, &5.into()));
     assert!(report["writes"]["count"].as_u64() >= Some(36), "{report}");
@@ -277,8 +278,8 @@ async fn fill_ends_when_it_is_rejected() {
 
 #[tokio::test]
 async fn gaps_are_told_with_both_their_ends() {
-    // The first node takes three writes and then hangs; the second leads when it has refused ten times since then,
-    // takes ten writes and refuses again.
+    // The first node takes three writes and then hangs. The second node leads after it has refused ten times since
+    // then. It takes ten writes and refuses again.
     let first = Server::start(|asked| match asked.number {
         _ if asked.line.starts_with("GET") => own_status(asked),
         0..4 => Reply::Json(200, "{}".into()),

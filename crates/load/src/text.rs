@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `1,234,567`
+/// A number with separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -19,7 +19,7 @@ pub fn per_second(count: u64, span: Duration) -> f64 {
     if span.is_zero() { 0.0 } else { count as f64 / span.as_secs_f64() }
 }
 
-/// Whole microseconds: what is finer is noise.
+/// Milliseconds with whole microseconds: finer digits are noise.
 pub fn millis(span: Duration) -> f64 {
     span.as_micros() as f64 / 1000.0
 }

@@ -1,10 +1,10 @@
-//! The requests of one connection, made over and over in the same memory.
+//! The requests of one connection, always made in the same memory.
 
 use super::http::Request;
 use super::rng::Rng;
 use super::tally::Kind;
 
-/// Digits of a number in hexadecimal.
+/// The digits of a number in hexadecimal.
 const STAMP_BYTES: usize = 16;
 
 /// 26 to the power of 12 is well within 64 bits.
@@ -32,16 +32,17 @@ impl Level {
     }
 }
 
-/// What all connections do.
+/// The settings of all connections.
 #[derive(Clone, Debug)]
 pub struct Mix {
     pub keys: u64,
     pub value_bytes: usize,
     pub read_percent: u64,
     pub level: Level,
-    /// Whether followers send requests on to the leader, or answer 421.
+    /// Whether followers pass requests on to the leader, or answer 421.
     pub forward: bool,
-    /// Every write carries a key of its own. The number tells this run's keys from those of all others.
+    /// If set, every write carries an idempotency key of its own. The number distinguishes this run's keys from those
+    /// of all other runs.
     pub idempotent: Option<u64>,
     pub headers: Vec<u8>,
 }
@@ -53,7 +54,7 @@ pub struct Workload {
     write: Request,
     read: Request,
     kind: Kind,
-    /// Where in `write.rest` the number of the write stands.
+    /// The position of the write's number in `write.rest`.
     key_stamp: Option<usize>,
     value_stamp: usize,
 }
@@ -77,7 +78,7 @@ impl Workload {
         Workload { mix, rng, write, read, kind: Kind::Write, key_stamp, value_stamp }
     }
 
-    /// Makes up the next request.
+    /// Makes the next request.
     pub fn advance(&mut self) -> Kind {
         let key = self.rng.below(self.mix.keys);
         self.kind = if self.rng.below(100) < self.mix.read_percent { Kind::Read } else { Kind::Write };
@@ -95,7 +96,7 @@ impl Workload {
         }
     }
 
-    /// No value is written twice, as far as its size allows.
+    /// Sets the write. No value is written twice, as far as its size allows.
     fn set_write(&mut self, key: u64) {
         let query = if self.mix.forward { "" } else { "?forward=no" };
         self.write.set_line("PUT", format_args!("/v1/docs/bench/{key}{query}"));
@@ -115,7 +116,7 @@ impl Workload {
     }
 }
 
-/// Appends a JSON text of so many bytes, quotes included, of which it has at least two.
+/// Appends a JSON text of this number of bytes, quotes included. It has at least two bytes.
 pub fn push_json_text(text: &mut Vec<u8>, bytes: usize, rng: &mut Rng) {
     let mut draw = 0;
     text.push(b'"');
@@ -129,7 +130,7 @@ pub fn push_json_text(text: &mut Vec<u8>, bytes: usize, rng: &mut Rng) {
     text.push(b'"');
 }
 
-/// Makes a text that has been pushed another one, as far as its size allows.
+/// Makes a text unique by writing a number into it, as far as its size allows.
 pub fn stamp(text: &mut [u8], number: u64) {
     let digits = STAMP_BYTES.min(text.len().saturating_sub(2));
     text[1..1 + digits].copy_from_slice(&hexadecimal(number)[STAMP_BYTES - digits..]);

@@ -1,4 +1,4 @@
-//! What each step of a write costs, alone and with everything warm. The sums are smaller than the figures in
+//! The cost of each step of a write, alone and with warm caches. The sums are smaller than the figures in
 //! `docs/performance.md`, where the same steps share a processor's caches with all others.
 
 use std::hint::black_box;
@@ -50,7 +50,7 @@ fn state(c: &mut Criterion) {
             BatchSize::SmallInput,
         );
     });
-    // As on a node: a copy is kept at each boundary, and settles with the state that has gone on.
+    // As on a node: a copy is kept at each boundary, and is settled together with the state that has gone on from it.
     for (name, every) in
         [("apply, nobody holds a copy", u64::MAX), ("apply, a copy is kept every 10 records", 10)]
     {
@@ -76,7 +76,7 @@ fn state(c: &mut Criterion) {
     delta(c, &store);
 }
 
-/// The rows of a snapshot that holds what changed since the one before.
+/// The rows of a snapshot that holds the changes since the snapshot before.
 fn delta(c: &mut Criterion, store: &Store) {
     let keys: Vec<Key> = (0..1000).map(|number| Key::Doc(key(scattered(number)).into())).collect();
     let mut group = c.benchmark_group("delta");
@@ -87,7 +87,7 @@ fn delta(c: &mut Criterion, store: &Store) {
     group.finish();
 }
 
-/// All that a leader's replica does about a round, its network and its disk apart.
+/// All work of a leader's replica for one round, except for the network and the disk.
 fn round(c: &mut Criterion) {
     let mut group = c.benchmark_group("round");
     group.throughput(Throughput::Elements(ROUND));

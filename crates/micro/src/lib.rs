@@ -1,4 +1,4 @@
-//! What the micro-benchmarks measure on: a state with documents, and a node that is its own cluster.
+//! The subjects of the micro-benchmarks: a state with documents, and a node that is its own cluster.
 
 use eldest_core::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use eldest_core::replica::{Call, CallId, In, Out, Replica, Start};
@@ -7,7 +7,7 @@ use eldest_core::types::{
     Boot, Entry, Epoch, Incarnation, NodeId, Now, Position, Record, Span, Stamp, Time, WallTime,
 };
 
-/// Documents of 256 bytes each, as many as the benchmarks beside other systems use.
+/// The number of documents, of 256 bytes each. The benchmarks beside other systems use the same number.
 pub const DOCS: u64 = 100_000;
 
 pub fn put(number: u64) -> Command {
@@ -22,7 +22,7 @@ pub fn put(number: u64) -> Command {
     Command::Single(operation)
 }
 
-/// As if drawn from all: a step that meets every document once before it comes round.
+/// Spreads numbers as if they were random: the step visits every document once before it repeats one.
 pub fn scattered(number: u64) -> u64 {
     number.wrapping_mul(61_803) % DOCS
 }
@@ -46,7 +46,7 @@ pub fn full() -> Store {
     store
 }
 
-/// A node whose cluster is itself, with a disk that takes no time.
+/// A node that is the only one of its cluster, with a disk that takes no time.
 #[derive(Debug)]
 pub struct Solo {
     replica: Replica,
@@ -55,7 +55,7 @@ pub struct Solo {
 }
 
 impl Solo {
-    /// It leads, and has this state.
+    /// Opens a node that leads and has this state.
     pub fn open(store: Store) -> Solo {
         let settings = Settings::lan(NodeId(1), vec![NodeId(1)]);
         let base = SnapshotMeta { at: store.applied(), ..SnapshotMeta::default() };
@@ -77,7 +77,7 @@ impl Solo {
         solo
     }
 
-    /// Writes these as one round; tells how many answers that brought.
+    /// Writes these commands as one round, and returns the number of answers.
     pub fn round(&mut self, commands: Vec<Command>) -> usize {
         self.now += 1;
         let calls = commands.into_iter().map(|command| {

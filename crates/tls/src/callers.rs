@@ -1,4 +1,4 @@
-//! Whose certificate counts, of those who call a node: of other nodes, and of clients.
+//! The check of callers' certificates: those of other nodes, and those of clients.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 
 use crate::provider::provider;
 
-/// A certificate of the nodes' CA, or of one that vouches for clients only.
+/// Accepts a certificate of the nodes' CA, or of the CA that issues certificates to clients only.
 #[derive(Debug)]
 pub struct Callers {
     nodes: Arc<dyn ClientCertVerifier>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
     hints: Vec<DistinguishedName>,
-    /// Whoever calls must show one.
+    /// Every caller must show a certificate.
     required: bool,
 }
 
 impl Callers {
-    /// Fails where the CAs cannot vouch for anybody.
+    /// Fails if a CA cannot be used to check certificates.
     pub fn new(
         nodes: Arc<RootCertStore>,
         clients: Option<Arc<RootCertStore>>,
@@ -38,12 +38,12 @@ impl Callers {
         Ok(Callers { nodes, clients, hints, required })
     }
 
-    /// Whether the nodes' CA vouches for this chain: another one must not name nodes.
+    /// Whether the nodes' CA issued this chain. A certificate of another CA must not name nodes.
     pub fn may_name_nodes(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> bool {
         let Some((end, between)) = chain.split_first() else {
             return false;
         };
-        // One CA for all: the handshake has checked it.
+        // There is one CA for all, and the handshake has checked the chain against it.
         self.clients.is_none() || self.nodes.verify_client_cert(end, between, now).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! How clients dial.
+//! The TLS settings of clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::files::{Kind, Pem, TlsError, certified};
 use crate::provider::provider;
 
-/// What a client trusts, and what it shows. Nothing at all is what plain HTTP needs.
+/// The certificates that a client trusts, and the one that it shows. Plain HTTP needs none of these files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFiles {
-    /// Those who vouch for the nodes.
+    /// The CAs that issue the nodes' certificates.
     pub ca: Option<PathBuf>,
-    /// With its key in a file of its own, or in the same one.
+    /// The client's certificate. Its key is in `key`, or in the same file.
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
 }
@@ -44,7 +44,8 @@ impl ClientFiles {
     }
 }
 
-/// For plain HTTP alone: a library that can do both wants a configuration.
+/// A configuration for plain HTTP only, which trusts no certificate: a library that supports both needs a
+/// configuration.
 pub fn trusting_nobody() -> ClientConfig {
     builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }

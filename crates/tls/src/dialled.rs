@@ -1,5 +1,6 @@
-//! How a node dials others: which certificate it shows, and whose it believes. Both are looked up in what the node holds now,
-//! so that a client that was built once follows certificates that are renewed.
+//! The connections that a node opens to other nodes: the certificate that it shows, and the certificates that it
+//! accepts. Both are looked up in the node's present certificates, so that a client that was built once follows
+//! certificates that are renewed.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::node::NodeTls;
 use crate::provider::provider;
 
 impl NodeTls {
-    /// How this very node is dialled, or any node of the cluster.
+    /// The configuration for connections to this node, or to any node of the cluster.
     pub fn dialling(self: &Arc<NodeTls>, node: Option<u32>) -> ClientConfig {
         ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -25,7 +26,8 @@ impl NodeTls {
     }
 }
 
-/// A node's certificate for the address that was dialled: of that very node, or of any of the cluster.
+/// Accepts a node's certificate for the address that was dialled: that of the given node, or that of any node of the
+/// cluster.
 #[derive(Debug)]
 struct Dialled {
     tls: Arc<NodeTls>,
@@ -83,7 +85,7 @@ impl ServerCertVerifier for Dialled {
     }
 }
 
-/// What a node shows whom it dials.
+/// The certificate that a node shows to the nodes that it connects to.
 #[derive(Debug)]
 struct Shown(Arc<NodeTls>);
 

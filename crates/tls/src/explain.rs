@@ -1,18 +1,19 @@
-//! What a failed handshake means, in words that somebody can act on.
+//! Explanations of failed handshakes, in words that people can act on.
 
 use std::error::Error as StdError;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// None: this failure has nothing to do with TLS.
+/// Returns `None` if the failure has nothing to do with TLS.
 pub fn explain(error: &(dyn StdError + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Some(said(error));
         }
-        // One that wraps another does not name that one as its source, but what lies below it.
+        // An `io::Error` that wraps another error does not name that error as its source, but the source of that
+        // error.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match inner {
             Some(inner) => Some(inner),
@@ -45,7 +46,7 @@ fn said(error: &Error) -> String {
     }
 }
 
-/// The other side's words for what it does not like about this side.
+/// The alert of the other side, which says what it refuses.
 fn refused(alert: AlertDescription) -> String {
     let why = match alert {
         AlertDescription::CertificateRequired => "it wants a client certificate: name one (--cert, --key)",

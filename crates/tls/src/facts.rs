@@ -1,7 +1,9 @@
-//! What a certificate says, as far as people and its end need it: whose it is, for which names, from when until when.
+//! The contents of a certificate, as far as people and the check of its expiry need them: its subject, its names and
+//! its validity.
 //!
-//! A reader of DER for this alone (RFC 5280, section 4.1): it walks the fixed order of the fields and passes over what it does
-//! not need. It judges nothing: signatures and chains are checked elsewhere, before what is read here means anything.
+//! This is a reader of DER for this purpose alone (RFC 5280, section 4.1): it walks the fixed order of the fields and
+//! skips those that it does not need. It checks nothing: signatures and chains are checked elsewhere, before anything
+//! that is read here is used.
 
 use std::net::IpAddr;
 
@@ -28,10 +30,10 @@ const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-/// `[0]` and `[3]` of a certificate: its version and its extensions.
+/// The tags `[0]` and `[3]` of a certificate: its version and its extensions.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
-/// Kinds of alternative names.
+/// The kinds of alternative names.
 const DNS: u8 = 0x82;
 const URI: u8 = 0x86;
 const IP: u8 = 0x87;
@@ -39,12 +41,12 @@ const IP: u8 = 0x87;
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
-/// What is left to read.
+/// The bytes that are not read yet.
 #[derive(Clone, Copy)]
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The next element, whatever it is.
+    /// The next element, of any kind.
     fn next(&mut self) -> Option<(u8, Der<'a>)> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
@@ -65,7 +67,7 @@ impl<'a> Der<'a> {
         self.next().filter(|(tag, _)| *tag == wanted).map(|(_, content)| content)
     }
 
-    /// The next element if it is of this kind.
+    /// The next element, if it is of this kind.
     fn optional(&mut self, wanted: u8) -> Option<Der<'a>> {
         let mut ahead = *self;
         let content = ahead.expect(wanted)?;
@@ -79,7 +81,7 @@ impl<'a> Der<'a> {
 }
 
 impl Facts {
-    /// None: this is no certificate.
+    /// Returns `None` if the bytes are not a certificate.
     pub fn read(certificate: &[u8]) -> Option<Facts> {
         let mut body = Der(certificate).expect(SEQUENCE)?.expect(SEQUENCE)?;
         let _version = body.optional(VERSION);
@@ -126,19 +128,19 @@ impl Facts {
         Some(())
     }
 
-    /// Whole days until it ends; below zero since it has.
+    /// Whole days until the certificate expires. Negative after it has expired.
     pub fn days_left(&self, now_seconds: i64) -> i64 {
         self.not_after.saturating_sub(now_seconds).div_euclid(SECONDS_A_DAY)
     }
 
-    /// Every name that it is for, as people write them.
+    /// All names of the certificate, as people write them.
     pub fn names(&self) -> Vec<String> {
         let ips = self.ips.iter().map(IpAddr::to_string);
         self.uris.iter().cloned().chain(self.dns.iter().cloned()).chain(ips).collect()
     }
 }
 
-/// A name is a list of sets of pairs.
+/// Reads a name, which is a list of sets of pairs.
 fn name(mut parts: Der<'_>) -> Option<String> {
     let mut found = None;
     while !parts.0.is_empty() {
@@ -160,7 +162,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
 
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
-/// `YYMMDDHHMMSSZ` up to 2049, `YYYYMMDDHHMMSSZ` from 2050 on.
+/// Reads a time: `YYMMDDHHMMSSZ` up to 2049, `YYYYMMDDHHMMSSZ` from 2050 on.
 fn time(validity: &mut Der<'_>) -> Option<i64> {
     let (tag, content) = validity.next()?;
     let digits = std::str::from_utf8(content.0).ok()?.strip_suffix('Z')?;
@@ -181,7 +183,7 @@ fn time(validity: &mut Der<'_>) -> Option<i64> {
     Some(days_since_1970(year, month, day) * SECONDS_A_DAY + in_day)
 }
 
-/// Years begin in March here, so that a leap day is the last of its year.
+/// Years begin in March here, so that a leap day is the last day of its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

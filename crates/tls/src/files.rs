@@ -1,4 +1,4 @@
-//! PEM files, with their bounds, and what can be wrong with them.
+//! PEM files, with their bounds, and the errors that they can have.
 
 use std::fmt;
 use std::fs::File;
@@ -13,10 +13,10 @@ use rustls::sign::CertifiedKey;
 
 use crate::provider::provider;
 
-/// A bundle of all public CAs has a fifth of this.
+/// The bound of a file. A bundle of all public CAs has a fifth of this.
 const FILE_BYTES_MOST: u64 = 1 << 20;
 
-/// Which of the files it is.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Certificate,
@@ -25,12 +25,12 @@ pub enum Kind {
     ClientCa,
 }
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError {
     pub kind: Kind,
     pub path: PathBuf,
-    /// To be read after "the file …".
+    /// Reads as the end of a sentence that begins with "the file …".
     pub why: String,
 }
 
@@ -68,7 +68,7 @@ impl Pem {
         TlsError { kind: self.kind, path: self.path.clone(), why: why.into() }
     }
 
-    /// At least one, in the file's order.
+    /// The certificates in the file's order: at least one.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         match read {
@@ -79,12 +79,12 @@ impl Pem {
     }
 
     pub fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
-        // A reader's own words could quote what must not be shown.
+        // The reader's error is dropped, because its text could quote the secret key.
         PrivateKeyDer::from_pem_slice(&self.bytes)
             .map_err(|_| self.wrong("holds no private key: it wants -----BEGIN PRIVATE KEY-----"))
     }
 
-    /// Those who vouch for others.
+    /// The CAs in the file, which issue other certificates.
     pub fn roots(&self) -> Result<Arc<RootCertStore>, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {
@@ -96,7 +96,7 @@ impl Pem {
     }
 }
 
-/// A certificate, those that lead from it to its CA, and its key.
+/// A certificate with its key and the certificates that lead from it to its CA.
 pub fn certified(certificate: &Pem, key: &Pem) -> Result<CertifiedKey, TlsError> {
     let (chain, private) = (certificate.certificates()?, key.key()?);
     let signer = provider()
@@ -114,7 +114,7 @@ pub fn certified(certificate: &Pem, key: &Pem) -> Result<CertifiedKey, TlsError>
     }
 }
 
-/// For showing them.
+/// The certificates of a file, to show them.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Pem::read(Kind::Certificate, path)?.certificates()
 }

@@ -1,17 +1,18 @@
-//! Certificates of nodes and clients: read from files, checked, and made into what TLS connections are set up with.
+//! Certificates of nodes and clients: they are read from files, checked, and made into the configurations of TLS
+//! connections.
 //!
 //! ```text
-//!   node      a node's files, looked at again and again ─► how it answers, how it dials, who a caller is
-//!   client    a client's files ─► how it dials
-//!   callers, dialled    whose certificate counts: of those who call, of those who are called
-//!   files     PEM files, with their bounds, and what is wrong with them
-//!   names     what a node's certificate calls it
-//!   facts     what a certificate says, for people and for its end
-//!   explain   what a failed handshake means, in words to act on
+//!   node      a node's files, read again and again ─► its server, its connections to others, the names of callers
+//!   client    a client's files ─► its connections
+//!   callers, dialled    the check of certificates: of callers, and of the nodes that are called
+//!   files     PEM files, with their bounds and errors
+//!   names     the name of a node in its certificate
+//!   facts     the contents of a certificate, for people and for its expiry
+//!   explain   explanations of failed handshakes, in words to act on
 //! ```
 //!
-//! There is one provider of cryptography, and each configuration names it: nothing is installed for the process, so that a
-//! program which uses the client library keeps its own. Nothing here opens a socket.
+//! There is one provider of cryptography, and each configuration names it. Nothing is installed for the process, so
+//! that a program that uses the client library keeps its own provider. Nothing here opens a socket.
 
 mod callers;
 mod client;
@@ -31,5 +32,5 @@ pub use facts::Facts;
 pub use files::{Kind, TlsError, certificates};
 pub use names::NodeName;
 pub use node::{Caller, NodeFiles, NodeTls, Rules};
-/// What the configurations are for.
+/// The library whose configurations this crate builds.
 pub use rustls;

@@ -1,4 +1,4 @@
-//! What a node's certificate calls it: `eldest://CLUSTER/node/ID`, among its alternative names.
+//! The name of a node in its certificate: `eldest://CLUSTER/node/ID`, among the alternative names.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ impl NodeName {
     pub fn parse(uri: &str) -> Option<NodeName> {
         let (cluster, id) = uri.strip_prefix("eldest://")?.split_once("/node/")?;
         let name = NodeName { cluster: cluster.to_string(), id: id.parse().ok()? };
-        // One name has one spelling.
+        // Each name has one spelling only.
         (name.to_string() == uri && !cluster.contains('/')).then_some(name)
     }
 
-    /// Of every node whose certificate this is.
+    /// The names of all nodes that this certificate names.
     pub fn all(certificate: &CertificateDer<'_>) -> Vec<NodeName> {
-        // What the checker of signatures cannot read has no names here either.
+        // If the library that checks signatures cannot read the certificate, it names no node.
         if ParsedCertificate::try_from(certificate).is_err() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! A node's certificates: what its files say, and what they said before while they are wrong.
+//! A node's certificates: those of its files, or the earlier ones while the files are wrong.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,13 +20,13 @@ use crate::provider::provider;
 pub struct NodeFiles {
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// Those who vouch for nodes.
+    /// The CAs that issue nodes' certificates.
     pub ca: PathBuf,
-    /// Those who vouch for clients, besides.
+    /// Further CAs, which issue clients' certificates.
     pub client_ca: Option<PathBuf>,
 }
 
-/// What does not change while the node runs.
+/// The settings that do not change while the node runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub cluster: String,
@@ -35,14 +35,14 @@ pub struct Rules {
     pub client_certs_required: bool,
 }
 
-/// Who has called, by its certificate. Whoever shows none is nobody.
+/// The identity of a caller, by its certificate. A caller without a certificate has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The node of this cluster whose certificate it is.
+    /// The node of this cluster that the certificate names.
     pub node: Option<u32>,
 }
 
-/// What is used for new connections.
+/// The certificates and configurations for new connections.
 #[derive(Debug)]
 pub struct NodeTls {
     files: NodeFiles,
@@ -52,7 +52,7 @@ pub struct NodeTls {
 
 #[derive(Debug)]
 struct Material {
-    /// As the files were read.
+    /// The files as they were read.
     pems: Vec<Pem>,
     own: Arc<CertifiedKey>,
     facts: Facts,
@@ -62,13 +62,14 @@ struct Material {
 }
 
 impl NodeTls {
-    /// Or everything that is wrong with the files.
+    /// Reads the files. Fails with all errors that the files have.
     pub fn load(files: NodeFiles, rules: Rules) -> Result<NodeTls, Vec<TlsError>> {
         let material = Material::new(read(&files)?, &rules)?;
         Ok(NodeTls { files, rules, current: RwLock::new(Arc::new(material)) })
     }
 
-    /// Looks at the files again. Whether they have changed; after a mistake, what was used before stays in use.
+    /// Reads the files again, and returns whether they have changed. After an error the earlier certificates stay in
+    /// use.
     pub fn reload(&self) -> Result<bool, Vec<TlsError>> {
         let pems = read(&self.files)?;
         if pems == self.current().pems {
@@ -83,12 +84,12 @@ impl NodeTls {
         &self.files.key
     }
 
-    /// How callers are answered.
+    /// The configuration for connections from callers.
     pub fn server(&self) -> Arc<ServerConfig> {
         self.current().server.clone()
     }
 
-    /// Whose certificate this is. It has passed the handshake.
+    /// The identity of a caller. The chain has passed the handshake.
     pub fn caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Caller {
         let names = chain.first().map(NodeName::all).unwrap_or_default();
         let ours = |name: &&NodeName| name.cluster == self.rules.cluster;
@@ -96,7 +97,7 @@ impl NodeTls {
         Caller { node: node.filter(|_| self.current().callers.may_name_nodes(chain, now)) }
     }
 
-    /// What this node's own certificate says.
+    /// The contents of this node's own certificate.
     pub fn facts(&self) -> Facts {
         self.current().facts.clone()
     }
@@ -118,14 +119,14 @@ impl NodeTls {
     }
 }
 
-/// In the order of the fields.
+/// Reads the files, in the order of the fields.
 fn read(files: &NodeFiles) -> Result<Vec<Pem>, Vec<TlsError>> {
     let named = [(Kind::Certificate, &files.cert), (Kind::Key, &files.key), (Kind::Ca, &files.ca)];
     let client_ca = files.client_ca.iter().map(|path| (Kind::ClientCa, path));
     all(named.into_iter().chain(client_ca).map(|(kind, path)| Pem::read(kind, path)))
 }
 
-/// Every success, or every failure.
+/// Returns all successes, or all failures.
 fn all<T>(results: impl Iterator<Item = Result<T, TlsError>>) -> Result<Vec<T>, Vec<TlsError>> {
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
     for result in results {
@@ -163,7 +164,8 @@ impl Material {
     }
 }
 
-/// A node without its name would be refused by all others: better to know now.
+/// Checks that the certificate names this node. All other nodes would refuse one that does not, so the error is
+/// reported here.
 fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, Facts), TlsError> {
     let end = own.cert.first().ok_or_else(|| file.wrong("holds no certificate"))?;
     let facts = Facts::read(end).ok_or_else(|| file.wrong("holds what is no certificate"))?;
@@ -179,7 +181,7 @@ fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, 
     )))
 }
 
-/// Nothing is kept of an ended connection: each new one is judged by the certificates of its time.
+/// Sessions are not resumed: each new connection is checked against the certificates of its time.
 fn answering(own: Arc<CertifiedKey>, callers: Arc<Callers>) -> ServerConfig {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! The one provider of cryptography.
+//! The only provider of cryptography.
 
 use std::sync::Arc;
 

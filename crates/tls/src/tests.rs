@@ -15,7 +15,7 @@ use crate::{
     Caller, ClientFiles, Facts, Kind, NodeFiles, NodeName, NodeTls, Rules, TlsError, certificates, explain,
 };
 
-/// A folder of its own for each test, which goes with it.
+/// A folder for one test, which is removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +52,7 @@ fn ca(name: &str) -> Ca {
     Ca { pem, issuer: Issuer::new(params, key) }
 }
 
-/// Certificate and key, in PEM.
+/// A certificate and its key, in PEM.
 fn issued(ca: &Ca, uri: &str) -> (String, String) {
     let mut params =
         CertificateParams::new(["127.0.0.1".to_string(), "n1.example".to_string()]).expect("names");
@@ -73,7 +73,7 @@ fn files(folder: &Folder, ca: &Ca, own: &(String, String)) -> NodeFiles {
     files_of("n", folder, ca, own)
 }
 
-/// Of the node with this name for its files.
+/// Writes the files of a node, under this name.
 fn files_of(name: &str, folder: &Folder, ca: &Ca, (cert, key): &(String, String)) -> NodeFiles {
     NodeFiles {
         cert: folder.write(&format!("{name}.crt"), cert),
@@ -98,13 +98,13 @@ fn a_certificate_says_who_and_until_when() {
     let read = certificates(&folder.write("n.crt", &cert)).expect("one");
     let facts = Facts::read(&read[0]).expect("a certificate");
     assert_eq!((facts.subject.as_str(), facts.issuer.as_str()), ("node one", "the CA"));
-    // As `date -u +%s` has them; the later one stands in the longer of the two notations.
+    // The expected values are those of `date -u +%s`. The later one is in the longer of the two notations.
     assert_eq!((facts.not_before, facts.not_after), (1_582_934_400, 2_561_241_600));
     assert_eq!(facts.names(), ["eldest://c/node/1", "n1.example", "127.0.0.1"]);
     assert_eq!([facts.days_left(2_561_241_600 - 86_400), facts.days_left(2_561_241_601)], [1, -1]);
 }
 
-/// Nothing that is cut off or bent makes the reader panic, and what is cut off is no certificate.
+/// No damaged certificate makes the reader panic, and a truncated certificate is not accepted.
 #[test]
 fn a_damaged_certificate_is_none() {
     let (folder, ca) = (Folder::new("damaged"), ca("the CA"));
@@ -182,7 +182,7 @@ fn a_bad_file_changes_nothing_and_a_good_one_does() {
     assert_eq!(tls.reload(), Ok(false));
 }
 
-/// Whoever vouches for clients alone must not be able to name a node.
+/// A CA that issues clients' certificates must not be able to name a node.
 #[test]
 fn the_clients_ca_names_no_nodes() {
     let (folder, nodes, clients) = (Folder::new("callers"), ca("of nodes"), ca("of clients"));
@@ -199,12 +199,12 @@ fn the_clients_ca_names_no_nodes() {
     assert_eq!(tls.caller(&[], now()), Caller::default());
 }
 
-/// Two ends in memory: what the one that dials says, and whom the other one has seen.
+/// Connects two ends in memory. Returns the result of the end that dials, and the caller that the other end has seen.
 fn shake_hands(dialling: ClientConfig, answering: &NodeTls) -> (Result<(), String>, Caller) {
     let name = ServerName::try_from("127.0.0.1").expect("an address");
     let mut client = ClientConnection::new(Arc::new(dialling), name).expect("a client");
     let mut server = ServerConnection::new(answering.server()).expect("a server");
-    // Each flight of a handshake, and then some.
+    // More rounds than a handshake has.
     for _ in 0..4 {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         client.write_tls(&mut to_server).expect("memory takes all");
@@ -220,7 +220,7 @@ fn shake_hands(dialling: ClientConfig, answering: &NodeTls) -> (Result<(), Strin
     (Ok(()), answering.caller(server.peer_certificates().unwrap_or_default(), now()))
 }
 
-/// Of node 1 or 2, in files of their own.
+/// Node 1 or 2, with files of its own.
 fn node(folder: &Folder, ca: &Ca, id: u32) -> Arc<NodeTls> {
     let own = issued(ca, &format!("eldest://c/node/{id}"));
     Arc::new(
@@ -244,7 +244,7 @@ fn nodes_believe_each_other_by_name() {
     assert!(shake_hands(ClientFiles::default().config().expect("nothing to read"), &one).0.is_err());
 }
 
-/// A client that was built once shows, and believes, what its node's files say by now.
+/// A client that was built once shows and accepts the certificates that the node's files have now.
 #[test]
 fn who_dials_goes_by_what_is_read_last() {
     let (folder, before, after) = (Folder::new("dials"), ca("before"), ca("after"));

@@ -1,4 +1,4 @@
-//! Where certificates are kept: two files each, of which nobody but the owner reads the key.
+//! The files of certificates: each certificate has two files, and only the owner can read the key.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::issue::{Authority, Issued};
 use crate::cli::exit::Failure;
 
-/// Certificates of one name in one folder: nobody renews one more often.
+/// The bound on certificates of one name in one folder. Nobody renews a certificate more often.
 const RENEWALS_MOST: u32 = 10_000;
 
 #[derive(Debug)]
@@ -27,7 +27,8 @@ impl<'a> Folder<'a> {
         !self.path(stem, "crt").exists() && !self.path(stem, "key").exists()
     }
 
-    /// Before anything is made: a half-written folder would be worse than none.
+    /// Checks that no file of these names exists, before anything is made: a folder with half of the files would be
+    /// worse than none.
     pub fn must_be_free(&self, mut stems: impl Iterator<Item = String>) -> Result<(), Failure> {
         match stems.find(|stem| !self.is_free(stem)) {
             None => Ok(()),
@@ -38,7 +39,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// This name, or the first of those with a number behind it: what is there stays until the new one is in use.
+    /// This name, or the first free name with a number behind it. Existing files stay until the new ones are in use.
     pub fn free(&self, stem: &str) -> String {
         let numbered = (2..RENEWALS_MOST).map(|number| format!("{stem}-{number}"));
         let mut names = std::iter::once(stem.to_string()).chain(numbered);

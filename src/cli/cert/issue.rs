@@ -1,4 +1,4 @@
-//! What certificates say, and who signs them.
+//! The contents of certificates, and the authority that signs them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,13 +14,13 @@ use super::show::date;
 use crate::cli::exit::Failure;
 use crate::config::{Host, MemberSettings};
 
-/// A CA outlives what it vouches for: to replace it takes every node's hand.
+/// A CA outlives the certificates that it issues: replacing it requires work on every node.
 const CA_DAYS: u32 = 3650;
 
-/// Clocks differ: what is issued now is good on a machine whose clock is a day behind.
+/// Clocks differ: a new certificate is also valid on a machine whose clock is a day behind.
 const BACKDATED_DAYS: i64 = 1;
 
-/// In PEM.
+/// A certificate and its key, in PEM.
 pub struct Issued {
     pub certificate: String,
     pub key: String,
@@ -40,7 +40,8 @@ impl Authority {
         Ok(Authority { issuer: Issuer::new(params, key), certificate })
     }
 
-    /// One that was made here: of another CA only its common name would be repeated, and what it signs not be believed.
+    /// Reads a CA that `eldest cert init` made. Of another CA only the common name would be copied, and its
+    /// certificates would not be accepted.
     pub fn read(certificate: &str, key: &str) -> Result<Authority, Failure> {
         let strange = || {
             Failure::Certificate {
@@ -62,7 +63,8 @@ impl Authority {
         Issued { certificate: self.certificate.clone(), key: self.issuer.key().serialize_pem() }
     }
 
-    /// For its address in the topology, for the machine's own loopback, and for the names given besides.
+    /// Issues a certificate for the node's address in the topology, for the machine's own loopback addresses, and for
+    /// the additional names.
     pub fn node(
         &self,
         cluster: &str,
@@ -84,7 +86,7 @@ impl Authority {
         let name = NodeName { cluster: cluster.to_string(), id: member.id.0 }.to_string();
         params.subject_alt_names.push(SanType::URI(name.as_str().try_into()?));
         params.distinguished_name = called(&format!("node {} of {cluster}", member.id.0));
-        // It answers, and it calls.
+        // A node accepts connections, and opens them.
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         self.sign(params, days)
@@ -121,7 +123,7 @@ fn called(name: &str) -> DistinguishedName {
     called
 }
 
-/// From a day ago on, by whole days.
+/// Sets the validity: from a day ago on, in whole days.
 fn last(params: &mut CertificateParams, days: u32) {
     let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / (24 * 60 * 60);
     let today = i64::try_from(today).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is in a certificate, for people.
+//! The contents of a certificate, for people.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,7 +45,8 @@ fn day(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of a day since 1970. Years begin in March here, so that a leap day is the last of its year.
+/// The year, month and day of a day counted since 1970. Years begin in March here, so that a leap day is the last day
+/// of its year.
 pub fn date(days: i64) -> (i64, u8, u8) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

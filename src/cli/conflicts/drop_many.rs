@@ -1,4 +1,4 @@
-//! `eldest conflicts drop --all`: page after page, each as one batch, until there are no more.
+//! `eldest conflicts drop --all`: drops page after page, each as one batch, until there are no more.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::client::{Request, encoded};
 
-/// A batch takes 1,024 commands, and 4 MiB: ids have 2 KiB at most.
+/// A batch takes 1,024 commands and 4 MiB. An id has at most 2 KiB.
 const AT_ONCE: usize = 1000;
 
-/// Says how many are gone.
+/// Returns how many conflicts were dropped.
 pub async fn run(kind: Option<&str>, prefix: Option<&str>, target: &Target) -> Result<usize, Failure> {
     let mut gone = 0;
     loop {

@@ -1,4 +1,4 @@
-//! `eldest conflicts list`: page after page, until there are no more.
+//! `eldest conflicts list`: reads page after page, until there are no more.
 
 use clap::Parser;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::client::{Request, encoded};
 
-/// The most that a node gives at once.
+/// The largest page that a node returns.
 const PAGE: usize = 1000;
 
 #[derive(Debug, Parser)]
@@ -38,7 +38,7 @@ async fn gather(args: &ConflictListArgs) -> Result<Vec<Value>, Failure> {
         let page = args.target.ask(&Request::get(path(args, after.as_deref()))).await?;
         items.extend(page["items"].as_array().cloned().unwrap_or_default());
         let next = page["next"].as_str().map(str::to_string);
-        // A node that names the same place twice would keep us for ever.
+        // A node that returns the same position twice would make this loop endless.
         if next.is_none() || next == after {
             return Ok(items);
         }

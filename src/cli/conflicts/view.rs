@@ -1,13 +1,13 @@
-//! A conflict for people: one row of a table, or all of it.
+//! A conflict for people: as one row of a table, or in full.
 
 use serde_json::Value;
 
 use crate::cli::table::Table;
 
-/// Of a value in a table; `show` has the whole of it.
+/// The characters of a value that a table shows. `show` prints the whole value.
 const SHOWN_CHARS: usize = 32;
 
-/// What a node says of a conflict, as far as it is shown here. Members that are not there are shown as nothing.
+/// The members of a conflict that are shown here. A missing member is shown as an empty text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     id: String,
@@ -18,14 +18,14 @@ pub struct Conflict {
     when: String,
 }
 
-/// A value, and on which side it was written.
+/// A value, and the side on which it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Side {
-    /// Who led it.
+    /// The leader of that side.
     node: String,
     epoch: String,
     index: String,
-    /// None: it was deleted.
+    /// `None` means that the value was deleted.
     value: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Side {
     }
 }
 
-/// What the two values were written for.
+/// The key that the two values were written for.
 fn key(json: &Value) -> String {
     match json["kind"].as_str() {
         Some("vote") => format!("{} of {}", text(&json["voter"]), text(&json["election"])),
@@ -90,7 +90,7 @@ fn key(json: &Value) -> String {
     }
 }
 
-/// A text without its quotes, anything else as JSON.
+/// A text without its quotes, any other value as JSON.
 fn text(json: &Value) -> String {
     match json {
         Value::Null => String::new(),

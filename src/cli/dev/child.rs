@@ -1,8 +1,9 @@
-//! One node's process: started in a group of its own, told by signals, and gone when this process is.
+//! The process of one node. It runs in a process group of its own, is controlled by signals, and ends when this
+//! process ends.
 //!
-//! A child of `eldest dev` holds the reading end of a pipe as its stdin and ends when that closes. The kernel closes
-//! it even if `eldest dev` is killed with -9, so no node is ever left behind. What `eldest dev` writes there are orders
-//! (`cli/serve`).
+//! A child of `eldest dev` holds the reading end of a pipe as its stdin, and ends when that pipe closes. The kernel
+//! closes it even if `eldest dev` is killed with -9, so no node is ever left behind. `eldest dev` writes orders into
+//! the pipe (`cli/serve`).
 
 use std::process::{ExitStatus, Stdio};
 
@@ -15,10 +16,10 @@ use super::error::DevError;
 use super::place::name_of;
 use super::terminal::copy_lines;
 
-/// Orders waiting for a child: a person sends one at a time.
+/// Orders that wait for a child: a person sends one at a time.
 const ORDERS_MAX: usize = 8;
 
-/// That a child has ended, and how.
+/// The end of a child, and its exit status.
 #[derive(Debug)]
 pub struct Ended {
     pub id: u32,
@@ -46,7 +47,8 @@ impl Running {
         ended: mpsc::Sender<Ended>,
     ) -> Result<Running, DevError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C is for `eldest dev`, which then stops the nodes in order.
+        // The child has a process group of its own, because Ctrl-C is for `eldest dev`, which then stops the nodes in
+        // order.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| DevError::NoChild { name: name_of(id), error })?;
         let pid = child.id().unwrap_or_default();
@@ -66,13 +68,14 @@ impl Running {
         let _ = self.orders.try_send(Order::Signal(signal));
     }
 
-    /// Best effort, too. A frozen process reads it once it goes on.
+    /// Best effort, too. A frozen process reads the line once it goes on.
     pub fn tell(&self, line: String) {
         let _ = self.orders.try_send(Order::Line(line));
     }
 }
 
-/// Only the owner of the child signals it, so that a number that the kernel has given to somebody else is never used.
+/// Only the owner of the child signals it, so that a process number is never used after the kernel has given it to
+/// another process.
 async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Order>, ended: mpsc::Sender<Ended>) {
     let mut pipe = child.stdin.take();
     let status = loop {
@@ -88,11 +91,11 @@ async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Order>, ende
     let _ = ended.send(Ended { id, status }).await;
 }
 
-/// The pipe holds more lines than anybody types, whether or not the child reads them.
+/// Writes a line. The pipe holds more lines than a person types, whether or not the child reads them.
 async fn write(pipe: &mut Option<ChildStdin>, mut line: String) {
     line.push('\n');
     if let Some(pipe) = pipe {
-        // A child that has ended is reported by itself.
+        // The end of a child is reported elsewhere.
         let _ = pipe.write_all(line.as_bytes()).await;
     }
 }
@@ -104,7 +107,7 @@ fn send(child: &Child, signal: Signal) {
     }
 }
 
-/// "signal 9", "code 1".
+/// How a process ended, as text: "signal 9", "code 1".
 pub fn how(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
     match status.map(|status| (status.code(), status.signal())) {

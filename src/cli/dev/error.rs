@@ -1,4 +1,4 @@
-//! Why a development cluster cannot be started.
+//! The errors that prevent the start of a development cluster.
 
 use std::fmt;
 use std::io;

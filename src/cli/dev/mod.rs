@@ -1,4 +1,4 @@
-//! `eldest dev`: a whole cluster on this machine, as real processes that can be killed, frozen and brought back.
+//! `eldest dev`: a whole cluster on this machine, as real processes that can be killed, frozen and restarted.
 
 mod child;
 pub mod error;
@@ -70,7 +70,7 @@ pub async fn run(args: &DevArgs) -> Result<(), Failure> {
     let place = DevPlace::prepare(args.nodes, args.data.as_deref(), args.keep, args.base_port)?;
     let wishes = Wishes { config: args.config.clone(), mode: args.mode.map(Mode::name), quiet: args.quiet };
     let outcome = Run::new(&place, wishes)?.go().await;
-    // After a failure the data may tell why.
+    // After a failure the data stays, because it may explain the failure.
     if outcome.is_ok() {
         place.remove_if_temporary()?;
     } else {

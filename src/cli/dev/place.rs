@@ -1,4 +1,4 @@
-//! Where the nodes of a development cluster live: their addresses, their folder, their topology file.
+//! The place of a development cluster: the addresses of its nodes, its folder and its topology file.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DevError;
 
-/// The port of every node where each has an address of its own.
+/// The port of every node if each node has an address of its own.
 const PORT: u16 = 9000;
 
 /// More processes than this on one machine show nothing new.
@@ -21,7 +21,8 @@ const CLUSTER: &str = "dev";
 
 const TOPOLOGY: &str = "topology.json";
 
-/// Names tried for a temporary folder before giving up: more are taken only by somebody who takes them all.
+/// The number of names that are tried for a temporary folder. All of them are taken only if another user takes them
+/// on purpose.
 const FOLDERS_TRIED: u32 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +42,13 @@ struct Entry {
 #[derive(Debug)]
 pub struct DevPlace {
     pub folder: PathBuf,
-    /// Made for this run, and removed after it.
+    /// The folder was made for this run, and is removed after it.
     pub temporary: bool,
     pub addresses: Vec<SocketAddr>,
 }
 
 impl DevPlace {
-    /// Makes the folder and writes the topology; the addresses are free at this moment.
+    /// Makes the folder and writes the topology. The addresses are free at this moment.
     pub fn prepare(
         nodes: Option<u32>,
         data: Option<&Path>,
@@ -64,7 +65,7 @@ impl DevPlace {
             addresses,
         });
         if place.is_err() && data.is_none() {
-            // Made a moment ago, and empty.
+            // The folder was made a moment ago, and is empty.
             let _ = fs::remove_dir(&folder);
         }
         let place = place?;
@@ -128,7 +129,7 @@ fn addresses_for(
     free_addresses(nodes, base_port)
 }
 
-/// How many nodes the cluster in this folder has; none if there is no cluster in it.
+/// The number of nodes of the cluster in this folder. Returns `None` if there is no cluster in it.
 fn formed_with(folder: &Path) -> Result<Option<u32>, DevError> {
     let path = folder.join(TOPOLOGY);
     let text = match fs::read_to_string(&path) {
@@ -156,7 +157,8 @@ fn free_addresses(nodes: u32, base_port: Option<u16>) -> Result<Vec<SocketAddr>,
     Ok(addresses)
 }
 
-/// Linux answers on all of 127.0.0.0/8; others only where somebody has added the addresses.
+/// Whether 127.0.0.2 can be used. Linux answers on all of 127.0.0.0/8; other systems do so only if the addresses were
+/// added.
 fn has_more_loopback_addresses() -> bool {
     TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).is_ok()
 }
@@ -184,11 +186,12 @@ mod tests {
 
     use super::*;
 
-    /// Each stands for ten ports, for as long as this process lives.
+    /// The listeners that claim ports. Each stands for ten ports, for as long as this process lives.
     static CLAIMED: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
 
-    /// A port whose next few are free too. Tests look for them at the same time, so the last one of ten is kept: it tells all others,
-    /// here and in other processes, to leave the ten alone. The kernel gives none of these ports to who asks for any.
+    /// A port whose following ports are free too. Tests search for ports at the same time, so the last one of ten is
+    /// kept open: it tells all others, in this process and in other processes, to leave the ten alone. The kernel
+    /// gives none of these ports to a process that asks for any port.
     fn base_port() -> u16 {
         let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let claimed = |base: &u16| {

@@ -1,4 +1,4 @@
-//! The life of a development cluster: start, wait for a leader, obey, stop.
+//! The life of a development cluster: start, wait for a leader, obey commands, stop.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,24 +20,25 @@ use crate::cli::signals::Signals;
 use crate::cli::status;
 use crate::client::{Caller, Request};
 
-/// Ends that may wait to be told: every node at once.
+/// Ended children that wait to be reported: every node may end at once.
 const ENDED_MAX: usize = NODES_MAX as usize;
 
-/// An election takes milliseconds with the timings of a local network; a whole log may have to be read first.
+/// The longest wait for a leader. An election takes milliseconds with the timings of a local network, but a whole log
+/// may have to be read first.
 const LEADER_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often a leader is looked for at the start.
+/// The interval at which a leader is looked for at the start.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A node hands over and closes its streams well within this.
+/// A node hands over and closes its streams well within this time.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 
-/// What the command line asks of every node.
+/// The options of the command line for all nodes.
 #[derive(Debug)]
 pub struct Wishes {
     pub config: Option<PathBuf>,
     pub mode: Option<&'static str>,
-    /// Do not show what they log.
+    /// Do not show the logs of the nodes.
     pub quiet: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Run<'a> {
         }
         let running = Running::start(id, command, self.wishes.quiet, self.ended_sender.clone())?;
         self.children.insert(id, running);
-        // Not healed by a new process.
+        // A partition is not healed by a restart of the process.
         if self.split.is_some() {
             self.wall_off(id);
         }
@@ -128,7 +129,7 @@ impl<'a> Run<'a> {
 
     fn obey(&mut self, typed: Typed) {
         match typed {
-            // A frozen node lets this wait; a signal should not.
+            // The status runs in a task of its own: a frozen node delays it, and must not delay a signal.
             Typed::Status => drop(tokio::spawn(show_status(self.place.urls()))),
             Typed::Kill(id) => self.signal(id, Signal::KILL, "killed"),
             Typed::Stop(id) => self.signal(id, Signal::STOP, "frozen; `cont` thaws it"),
@@ -156,7 +157,7 @@ impl<'a> Run<'a> {
         self.children.keys().for_each(|id| self.wall_off(*id));
     }
 
-    /// Tells a node whom it does not hear, as `cli/serve` reads it.
+    /// Tells a node from which nodes it is cut off, as `cli/serve` reads it.
     fn wall_off(&self, id: u32) {
         let hidden = self.split.iter().flat_map(|split| split.hidden_from(id));
         let words: Vec<String> =
@@ -176,12 +177,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// In order; a second signal, or too long a wait, ends the nodes the hard way.
+    /// Stops the nodes in order. A second signal, or too long a wait, kills them.
     async fn stop(&mut self) {
         say("stopping; Ctrl-C again kills");
         for child in self.children.values() {
             child.signal(Signal::TERM);
-            // A frozen one would never hear it.
+            // A frozen node would never receive the request to stop.
             child.signal(Signal::CONT);
         }
         let deadline = Instant::now() + STOP_WITHIN;
@@ -206,7 +207,7 @@ async fn show_status(urls: Vec<String>) {
     }
 }
 
-/// Ends when some node can serve a linear read.
+/// Returns when a node can serve a linear read.
 async fn first_leader(urls: Vec<String>) {
     let Ok(caller) = Caller::new(None) else { return std::future::pending().await };
     let call = Request::get("/readyz");

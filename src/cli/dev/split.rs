@@ -1,4 +1,4 @@
-//! A partition as it is typed: the nodes in parts, none of which hears another.
+//! A partition as a person types it: the nodes are in parts, and no part hears another one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,13 +11,14 @@ pub struct Split {
 }
 
 impl Split {
-    /// `1 | 2 3`: nodes that are not named are a part of their own. None if there is only one part, or a node in two.
+    /// Parses `1 | 2 3`. Nodes that are not named form a part of their own. Returns `None` if there is only one part,
+    /// or if a node is in two parts.
     pub fn parse(text: &str, nodes: u32) -> Option<Split> {
         let mut rest: BTreeSet<u32> = (1..=nodes).collect();
         let mut parts = Vec::new();
         for part in text.split('|') {
             let part: Vec<u32> = part.split_whitespace().map(|id| id.parse().ok()).collect::<Option<_>>()?;
-            // Whoever is named must not have been named before.
+            // Each node must be named only once.
             if part.is_empty() || !part.iter().all(|id| rest.remove(id)) {
                 return None;
             }
@@ -29,7 +30,7 @@ impl Split {
         (parts.len() > 1).then_some(Split { parts })
     }
 
-    /// Who is cut off from that node.
+    /// The nodes that are cut off from that node.
     pub fn hidden_from(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         self.parts.iter().filter(move |part| !part.contains(&id)).flatten().copied()
     }

@@ -1,4 +1,4 @@
-//! What the nodes say, line by line under their names; and what `eldest dev` itself says.
+//! The output of the nodes, line by line with their names, and the output of `eldest dev` itself.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 
@@ -6,11 +6,11 @@ use crate::cli::dev::place::{DevPlace, name_of};
 use crate::cli::dev::typed::HELP;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// One for each node in turn: cyan, yellow, green, magenta, blue, red.
+/// One colour for each node in turn: cyan, yellow, green, magenta, blue, red.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 
-/// Copies a node's lines to stderr until it closes them. It goes on reading even if nobody reads here, since a node
-/// whose pipe is full would stand still.
+/// Copies a node's lines to stderr until the node closes them. It goes on reading even if stderr has no reader,
+/// because a node whose pipe is full would stand still.
 pub async fn copy_lines(id: u32, from: impl AsyncRead + Unpin, quiet: bool) {
     let prefix = prefix(id, stderr().is_terminal());
     let mut reader = BufReader::new(from);
@@ -30,15 +30,16 @@ fn prefix(id: u32, coloured: bool) -> String {
     if coloured { format!("\u{1b}[{colour}m{name} |\u{1b}[0m ") } else { format!("{name} | ") }
 }
 
-/// On stdout, so that the nodes' own lines can be sent elsewhere. A reader that has gone does not stop the cluster.
+/// Prints to stdout, so that the nodes' own lines can be redirected separately. A closed stdout does not stop the
+/// cluster.
 pub fn say(text: &str) {
     let _ = stdout().write_all(format!("{}\n", text.trim_end()).as_bytes());
     let _ = stdout().flush();
 }
 
-// What to try next, as lines that can be pasted.
+// Hints what to try next, as lines that can be pasted.
 
-/// `program` is this one, as it was called.
+/// `program` is this program, as it was called.
 pub fn hints(place: &DevPlace, program: &str) -> String {
     let urls = place.urls();
     let (first, last) = (&urls[0], &urls[urls.len() - 1]);

@@ -1,4 +1,4 @@
-//! What may be typed while a development cluster runs.
+//! The commands that a person can type while a development cluster runs.
 
 use std::fs;
 use std::io::{IsTerminal, stdin};
@@ -10,19 +10,19 @@ use super::split::Split;
 
 pub const HELP: &str = "status, kill N, start N, stop N (freezes), cont N, split 1 | 2 3, heal, quit";
 
-/// A person types slower than this is emptied.
+/// A person types more slowly than this queue is emptied.
 const WAITING_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     Status,
-    /// kill -9: the demonstration of a crash.
+    /// Sends SIGKILL: the demonstration of a crash.
     Kill(u32),
     Start(u32),
-    /// SIGSTOP: alive for the kernel, dead for the cluster.
+    /// Sends SIGSTOP: the process lives for the kernel, and is dead for the cluster.
     Stop(u32),
     Cont(u32),
-    /// No part hears another: the demonstration of a partition.
+    /// Cuts the parts off from each other: the demonstration of a partition.
     Split(Split),
     Heal,
     Quit,
@@ -30,7 +30,7 @@ pub enum Typed {
 }
 
 impl Typed {
-    /// None for an empty line.
+    /// Returns `None` for an empty line.
     pub fn parse(line: &str, nodes: u32) -> Option<Typed> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let node = |text: &str| text.parse().ok().filter(|id| (1..=nodes).contains(id));
@@ -55,7 +55,7 @@ impl Typed {
     }
 }
 
-/// The commands as they come; the channel closes when there can be no more.
+/// The commands as they are typed. The channel closes when no further command can come.
 pub fn listen(nodes: u32) -> mpsc::Receiver<Typed> {
     let (send, receive) = mpsc::channel(WAITING_MAX);
     if in_background() {
@@ -80,7 +80,7 @@ fn in_background() -> bool {
     stdin().is_terminal() && foreground(&stat) == Some(false)
 }
 
-/// From `pid (name) state ppid pgrp session tty_nr tpgid …`.
+/// Whether the process is in the foreground, from the text `pid (name) state ppid pgrp session tty_nr tpgid …`.
 fn foreground(stat: &str) -> Option<bool> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Asking every node twice, all at once and each for a bounded time.
+//! Asks every node twice. All nodes are asked at once, and each for a bounded time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,10 +12,10 @@ use crate::cli::exit::Failure;
 use crate::client::{CallError, Caller, Request, Tried, alike};
 use crate::store::date_micros;
 
-/// Between the two looks: long enough for a clock's rate to show, and for a follower to catch up.
+/// The time between the two looks: long enough to show the rate of a clock, and for a follower to catch up.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// Pages of tokens that are looked through.
+/// The number of pages of tokens that are examined.
 const PAGES_MOST: usize = 50;
 
 #[derive(Clone)]
@@ -36,7 +36,8 @@ impl Asker {
         Ok(Asker { caller: target.caller()?, request, began: Instant::now(), began_us })
     }
 
-    /// By this machine's wall clock when all began and its monotonic one since: it does not leap in between.
+    /// The time now: this machine's wall clock at the beginning plus its monotonic clock since then, so that it never
+    /// jumps.
     fn now_us(&self) -> u64 {
         self.began_us.saturating_add(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
@@ -48,7 +49,7 @@ impl Asker {
         Ok(NodeLook { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
     }
 
-    /// All of them at the same time.
+    /// Asks all of these nodes at the same time.
     async fn look_at_all(&self, urls: impl Iterator<Item = String>) -> BTreeMap<String, Asked> {
         let asked: Vec<_> = urls
             .map(|url| {
@@ -68,7 +69,7 @@ impl Asker {
     }
 }
 
-/// An error only if no node at all has answered.
+/// Fails only if no node at all has answered.
 pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure> {
     let asker = Asker::new(target, within)?;
     let mut first = asker.look_at_all(target.url.iter().cloned()).await;
@@ -88,13 +89,13 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
     let nodes: Vec<Node> = nodes.collect();
     let up: Vec<&str> =
         nodes.iter().filter(|node| node.looks.is_ok()).map(|node| node.url.as_str()).collect();
-    // What has come when the time is up is better than nothing.
+    // If the time is up, the tokens that have arrived are kept.
     let mut tokens = Vec::new();
     let _ = timeout(within, look_for_tokens(&asker, &up, &mut tokens)).await;
     Ok(Seen { nodes, tokens })
 }
 
-/// All members that anybody names, and the address of somebody who answered.
+/// All members that any node names, and the address of a node that answered.
 fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<SeenMember>)> {
     let mut members: BTreeMap<u32, SeenMember> = BTreeMap::new();
     let mut example = None;
@@ -107,14 +108,14 @@ fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<SeenMember
     Some((example?, members.into_values().collect()))
 }
 
-/// A refusal says more than silence does.
+/// The error if no node answered. A refusal says more than silence does.
 fn why_nobody(first: BTreeMap<String, Asked>) -> CallError {
     let mut tried = Vec::new();
     let mut other = None;
     for error in first.into_values().filter_map(Result::err) {
         match error {
             CallError::NotReached { tried: mut more } => tried.append(&mut more),
-            // Nothing is changed by a question: whoever takes it and says nothing is as good as not there.
+            // A read changes nothing, so a node that accepts the connection and says nothing counts as not reached.
             CallError::NoAnswer { url, why } => tried.push(Tried { url, why }),
             CallError::Refused(_) => return error,
             error => other = Some(error),
@@ -123,7 +124,8 @@ fn why_nobody(first: BTreeMap<String, Asked>) -> CallError {
     other.unwrap_or(CallError::NotReached { tried })
 }
 
-/// The address that the member is known by, unless it is out of reach from here and the node answers at another one.
+/// The address that the member is known by. If it cannot be reached from here and the node answers at another
+/// address, that one.
 fn place(member: &SeenMember, url: String, first: &BTreeMap<String, Asked>) -> String {
     if !matches!(first.get(&url), Some(Err(CallError::NotReached { .. }))) {
         return url;
@@ -142,7 +144,7 @@ fn node(
         (Some(Ok(first)), Some(Ok(second))) => Ok([first.clone(), second]),
         (Some(Err(error)), _) => Err(silence(error)),
         (_, Some(Err(error))) => Err(silence(&error)),
-        // Two members at one address.
+        // Two members have the same address.
         (_, None) => Err(SeenSilence::Strange { why: "another member has the same address".to_string() }),
         (None, Some(Ok(_))) => Err(SeenSilence::Strange { why: "it was not asked".to_string() }),
     };
@@ -179,7 +181,7 @@ struct Shown {
     ends_at: Option<String>,
 }
 
-/// Those with an end. Whoever may not know of tokens sees none, which is nothing to tell.
+/// Finds the tokens that expire. A caller that may not list tokens sees none, and that is no finding.
 async fn look_for_tokens(asker: &Asker, urls: &[&str], found: &mut Vec<SeenEnding>) {
     let mut path = "/v1/tokens".to_string();
     for _ in 0..PAGES_MOST {

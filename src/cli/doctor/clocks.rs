@@ -1,9 +1,11 @@
-//! Clocks, judged by answers that were some time on their way: what is told is true whatever that time was.
+//! The check of clocks. The answers took some time on the network, so a finding is reported only if it holds for
+//! every possible delay.
 
 use super::finding::Finding;
 use super::seen::{Node, NodeLook, Seen};
 
-/// Wall clocks decide nothing but the ends of tokens, certificates and elections; so far apart, these are noticed.
+/// Wall clocks decide only when tokens, certificates and elections expire. A difference of this size is noticed
+/// there.
 const APART_MOST_US: i128 = 5_000_000;
 
 pub fn judge(seen: &Seen) -> Vec<Finding> {
@@ -12,14 +14,14 @@ pub fn judge(seen: &Seen) -> Vec<Finding> {
     found
 }
 
-/// What most nodes' wall clocks show, as of the last answer.
+/// The time that most nodes' wall clocks show, at the moment of the last answer.
 pub fn wall_us(seen: &Seen) -> Option<u64> {
     let mut shown: Vec<u64> = seen.answered().map(|(_, said)| said.clock.wall_us).collect();
     shown.sort_unstable();
     shown.get(shown.len() / 2).copied()
 }
 
-/// A rate that is off by more than the settings allow, for sure: leases are not safe then.
+/// Reports a clock whose rate is certainly off by more than the settings allow: leases are not safe then.
 fn rate(node: &Node) -> Option<Finding> {
     let [first, second] = node.looks.as_ref().ok()?;
     if first.said.status.node.id != second.said.status.node.id {
@@ -29,7 +31,7 @@ fn rate(node: &Node) -> Option<Finding> {
     let least = i128::from(second.sent_us) - i128::from(first.heard_us);
     let most = i128::from(second.heard_us) - i128::from(first.sent_us);
     let drift = i128::from(second.said.timing.drift_percent);
-    // Compared as products: nothing is divided, and nothing is rounded away.
+    // The values are compared as products, so that no division rounds anything away.
     let fast = passed * 100 > most * (100 + drift);
     let slow = least > 0 && passed * 100 < least * (100 - drift);
     let how = if fast {
@@ -50,7 +52,7 @@ fn rate(node: &Node) -> Option<Finding> {
     Some(Finding::error("clock_rate", text, next).at(node.id))
 }
 
-/// How far a wall clock is ahead of this machine's, and how unsure that is.
+/// How far a wall clock is ahead of this machine's clock, and the uncertainty of that.
 fn offset(look: &NodeLook) -> (i128, i128) {
     let (sent, heard) = (i128::from(look.sent_us), i128::from(look.heard_us));
     let middle = (sent + heard) / 2;

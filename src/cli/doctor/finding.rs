@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to type about it.
+//! A finding: what is wrong, where, and which command helps.
 
 use crate::cli::doctor::seen::Seen;
 use crate::cli::out::clean;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something does not work, or will not when the next thing fails.
+    /// Something does not work, or will not work after the next failure.
     Error,
-    /// Something will go wrong if nobody sees to it.
+    /// Something will go wrong if nobody acts.
     Warning,
-    /// Good to know. It is no reason to end with another code.
+    /// Good to know. It does not change the exit code.
     Note,
 }
 
@@ -29,12 +29,12 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub severity: Severity,
-    /// What it is about, in one word that scripts may compare.
+    /// The subject in one word that scripts may compare.
     pub about: String,
-    /// Ids of those that it concerns; none if it is the whole cluster.
+    /// The ids of the nodes that the finding concerns. Empty for the whole cluster.
     pub nodes: Vec<u32>,
     pub text: String,
-    /// What to type.
+    /// The command to type.
     pub next: String,
 }
 
@@ -61,7 +61,7 @@ impl Finding {
     }
 }
 
-/// The worst first. What several nodes say in the same words is one finding.
+/// Sorts the findings, the worst first. The same text from several nodes becomes one finding.
 pub fn sorted(all: Vec<Finding>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for finding in all {
@@ -71,12 +71,12 @@ pub fn sorted(all: Vec<Finding>) -> Vec<Finding> {
             None => findings.push(finding),
         }
     }
-    // Keeps the order of those that are equally bad.
+    // The sort is stable: it keeps the order of findings of the same severity.
     findings.sort_by_key(|finding| finding.severity);
     findings
 }
 
-// Findings for people and for scripts.
+// The output of findings for people and for scripts.
 
 pub fn text(seen: &Seen, findings: &[Finding]) -> String {
     let answered = seen.answered().count();
@@ -100,7 +100,7 @@ pub fn text(seen: &Seen, findings: &[Finding]) -> String {
     text
 }
 
-/// Of those that are more than good to know.
+/// The number of findings that are worse than a note.
 pub fn count(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.severity < Severity::Note).count()
 }

@@ -1,4 +1,4 @@
-//! From what was seen to what is wrong: a pure function.
+//! Derives the findings from the answers. This is a pure function.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::finding::{Finding, sorted};
 use super::node;
 use super::seen::{Sample, Seen, SeenEnding, SeenMember};
 
-/// Tokens that live for less are made anew all the time.
+/// Tokens that live for less time are replaced all the time.
 const LONG_LIVED_US: u64 = 7 * DAY_US;
 
-/// So much of its life, or a week, before a token ends it is told of.
+/// A token is reported when a tenth of its life is left, or a week if that is less.
 const ENDING_SHARE: u64 = 10;
 
 const DAY_US: u64 = 86_400 * 1_000_000;
@@ -43,7 +43,7 @@ fn leadership(seen: &Seen) -> Option<Finding> {
     None
 }
 
-/// What must be the same on all nodes.
+/// Reports values that must be the same on all nodes and are not.
 fn differences(seen: &Seen) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(text) = differ(seen, "cluster", |said| said.status.cluster_id.clone()) {
@@ -73,12 +73,12 @@ fn members(members: &[SeenMember]) -> String {
     each.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// Nodes may call each other by http while others call by https already.
+/// The URL without its scheme: some nodes may call each other by http while others already use https.
 fn authority(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, authority)| authority)
 }
 
-/// Who says what, if they do not all say the same.
+/// Which node reports which value, if the values differ.
 fn differ(seen: &Seen, what: &str, of: impl Fn(&Sample) -> Option<String>) -> Option<String> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, said) in seen.answered() {
@@ -91,7 +91,7 @@ fn differ(seen: &Seen, what: &str, of: impl Fn(&Sample) -> Option<String>) -> Op
     (groups.len() > 1).then(|| format!("nodes differ in their {what}: {}", said.join(" against ")))
 }
 
-/// What is the same wherever it is asked: the last word of the leader, or of anybody.
+/// Findings that are the same at every node. They come from the last answer of the leader, or of any node.
 fn whole_cluster(seen: &Seen) -> Vec<Finding> {
     let leader = seen.leaders().into_iter().find_map(|node| node.now());
     let Some(said) = leader.or_else(|| seen.answered().next().map(|(_, said)| said)) else {

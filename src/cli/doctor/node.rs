@@ -1,15 +1,15 @@
-//! What is wrong with one node.
+//! The findings about one node.
 
 use super::finding::{Finding, Severity};
 use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence};
 
-/// A disk that has not written for so long stands still.
+/// A disk that has not finished a write for this long counts as blocked.
 const STANDS_STILL_MS: u64 = 1_000;
 
 /// A leader's writes are as slow as its disk.
 const SLOW_MS: u64 = 500;
 
-/// Beyond what most machines allow by default; a node takes fewer connections then than it is configured for.
+/// Above the default of most machines. With fewer files a node takes fewer connections than it is configured for.
 const FEW_FILES: u64 = 4_096;
 
 pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
@@ -65,7 +65,7 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
     finding.at(node.id)
 }
 
-/// Added where it holds: in safe mode, whether one more failure would stop the cluster.
+/// Words that are added in safe mode if no majority answers, or if one more failure would stop the cluster.
 fn last_majority(seen: &Seen) -> &'static str {
     let voters = seen.nodes.iter().filter(|node| node.votes).count();
     let up = seen.nodes.iter().filter(|node| node.votes && node.looks.is_ok()).count();
@@ -77,7 +77,7 @@ fn last_majority(seen: &Seen) -> &'static str {
     }
 }
 
-/// What a node itself would have an operator look at.
+/// The finding for a remark that a node itself makes for its operator.
 fn remark(remark: &SeenRemark) -> Finding {
     let (severity, next) = match remark.about.as_str() {
         "no_leader" => (Severity::Error, "eldest status; then do what it says"),
@@ -131,7 +131,7 @@ fn files(now: &Sample) -> Option<Finding> {
     })
 }
 
-/// Two intervals and a minute, as the alert has it.
+/// Two intervals and a minute, as in the alert.
 fn backup(now: &Sample) -> Option<Finding> {
     let backup = now.backup?;
     let ago = backup.last_success_ago_ms?;
@@ -164,7 +164,8 @@ fn standing(now: &Sample) -> Option<Finding> {
     }
 }
 
-/// It has not applied now what the leader had committed at the first look already. On a side of its own nobody lags.
+/// Reports a node that has not yet applied what the leader had committed at the first look. In a partition no node
+/// lags behind the other side.
 fn lag(seen: &Seen, now: &Sample) -> Option<Finding> {
     if seen.is_available() && seen.leaders().len() > 1 || now.status.role == "leader" {
         return None;
@@ -182,7 +183,7 @@ fn lag(seen: &Seen, now: &Sample) -> Option<Finding> {
     })
 }
 
-/// One direction each: what this node's calls of the others come to.
+/// Reports links, each in one direction: the outcome of this node's calls of the others.
 fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding> {
     let mut found = Vec::new();
     for member in now.status.members.iter().filter(|member| member.id != node.id) {
@@ -195,7 +196,7 @@ fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding
         }
         let was = before.status.members.iter().any(|was| was.id == member.id && !was.reachable);
         let answers = seen.nodes.iter().any(|node| node.id == member.id && node.looks.is_ok());
-        // Who answers nobody is told of by itself.
+        // A node that answers no call is reported by another finding.
         if was && !member.reachable && answers {
             let text = format!("its calls do not reach {other}, which answers here");
             let next = format!("on its machine: eldest call GET /livez --url {}", member.url);

@@ -1,8 +1,8 @@
-//! What a doctor has seen of a cluster: nothing here asks and nothing judges.
+//! The answers of a cluster, as the doctor has collected them. Nothing here asks, and nothing judges.
 
 use serde::Deserialize;
 
-/// What `GET /v1/diagnostics` says, as far as it is judged.
+/// The part of `GET /v1/diagnostics` that is judged.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Sample {
     pub version: String,
@@ -85,7 +85,7 @@ pub struct SeenMember {
     pub trouble: Option<String>,
 }
 
-/// One answer, and when by this machine's clock it was asked for and had come.
+/// One answer, with the times of the request and the answer by this machine's clock.
 #[derive(Clone, Debug, Default)]
 pub struct NodeLook {
     pub said: Sample,
@@ -99,7 +99,7 @@ pub enum SeenSilence {
     NotReached {
         why: String,
     },
-    /// It took the connection.
+    /// The node accepted the connection.
     NoAnswer {
         why: String,
     },
@@ -107,14 +107,14 @@ pub enum SeenSilence {
         code: String,
         why: String,
     },
-    /// It is older than this program.
+    /// The node is older than this program.
     Older,
     Strange {
         why: String,
     },
 }
 
-/// A member, and what it said twice, a moment apart.
+/// A member, with its two answers.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub id: u32,
@@ -125,7 +125,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// What it said last.
+    /// The node's last answer.
     pub fn now(&self) -> Option<&Sample> {
         self.looks.as_ref().ok().map(|[_, second]| &second.said)
     }
@@ -135,7 +135,7 @@ impl Node {
     }
 }
 
-/// A token with an end, if whoever asks may know of tokens.
+/// A token that expires. Present only if the caller may list tokens.
 #[derive(Clone, Debug)]
 pub struct SeenEnding {
     pub id: String,
@@ -151,7 +151,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Who answered, with what it said last.
+    /// The nodes that answered, each with its last answer.
     pub fn answered(&self) -> impl Iterator<Item = (&Node, &Sample)> {
         self.nodes.iter().filter_map(|node| Some((node, node.now()?)))
     }
@@ -165,7 +165,7 @@ impl Seen {
         self.answered().filter(|(_, said)| said.status.role == "leader").map(|(node, _)| node).collect()
     }
 
-    /// Sides of a split may each have a leader.
+    /// In available mode, each side of a partition may have a leader.
     pub fn is_available(&self) -> bool {
         self.answered().next().is_some_and(|(_, said)| said.status.mode == "available")
     }

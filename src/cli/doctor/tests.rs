@@ -1,4 +1,4 @@
-//! Each thing that can be wrong, alone, in a cluster where all else is well.
+//! Each possible finding by itself, in a cluster that is healthy otherwise.
 
 use super::finding;
 use super::finding::{Finding, Severity};
@@ -54,7 +54,7 @@ fn well() -> Seen {
     Seen { nodes: (1..=3).map(node).collect(), tokens: Vec::new() }
 }
 
-/// A well cluster but for this, in all that this node says.
+/// A healthy cluster with this change in both answers of one node.
 fn with(id: u32, change: impl Fn(&mut Sample)) -> Seen {
     let mut seen = well();
     let looks = seen.nodes[id as usize - 1].looks.as_mut().expect("it answers");
@@ -111,7 +111,7 @@ fn who_does_not_answer_is_told_of_by_what_came_instead() {
 fn it_says_whether_one_more_failure_would_stop_the_cluster() {
     assert!(only(&silent(&[3], &down())).text.ends_with("if one more fails, the cluster stops"));
     let two = judge(&silent(&[2, 3], &down()));
-    // Both in the same words.
+    // Both nodes use the same words.
     assert_eq!((two.len(), two[0].nodes.as_slice()), (1, [2, 3].as_slice()));
     assert!(two[0].text.ends_with("too few nodes answer for a majority"), "{}", two[0].text);
 }
@@ -120,7 +120,7 @@ fn it_says_whether_one_more_failure_would_stop_the_cluster() {
 fn nobody_leads() {
     let mut seen = with(1, |said| said.status.role = "candidate".into());
     is(&seen, Severity::Error, "no_leader", &[]);
-    // A node that knows why says it better, and all that say the same are one finding.
+    // A node that knows the reason says it better. Nodes that say the same give one finding.
     for node in &mut seen.nodes {
         let looks = node.looks.as_mut().expect("it answers");
         looks[1].said.remarks.push(SeenRemark { about: "no_leader".into(), text: "waits for node-9".into() });
@@ -144,7 +144,7 @@ fn what_must_be_the_same_and_is_not() {
     is(&with(2, |said| said.version = "0.2.0".into()), Severity::Warning, "versions_differ", &[]);
     is(&with(2, |said| said.settings = "34cd".into()), Severity::Error, "settings_differ", &[]);
     is(&with(2, |said| said.status.cluster_id = Some("d".into())), Severity::Error, "other_cluster", &[]);
-    // A node that is not part of it yet knows of none.
+    // A node that is not part of the cluster yet knows no cluster id.
     assert_eq!(judge(&with(2, |said| said.status.cluster_id = None)), []);
 }
 
@@ -230,7 +230,7 @@ fn a_link_is_told_of_by_its_direction() {
     assert_eq!(only(&seen).next, "on its machine: eldest call GET /livez --url http://10.0.0.3:9000");
     let seen = with(1, |said| said.status.members[1].trouble = Some("another mode".into()));
     is(&seen, Severity::Error, "trouble", &[1]);
-    // Once is an election under way; and who answers nobody is told of by itself.
+    // A single failure may be an election. A node that answers no call is reported by another finding.
     let mut seen = well();
     let looks = seen.nodes[1].looks.as_mut().expect("it answers");
     looks[1].said.status.members[2].reachable = false;
@@ -245,7 +245,7 @@ fn another_node_at_its_address() {
     is(&with(2, |said| said.status.node.id = 3), Severity::Error, "wrong_node", &[2]);
 }
 
-/// So much passed there while one second passed here, with answers under way for 2 ms.
+/// This time passed on the node while one second passed here. The answers took 2 ms.
 fn rate(passed_us: u64) -> Seen {
     let mut seen = well();
     let looks = seen.nodes[1].looks.as_mut().expect("it answers");
@@ -261,7 +261,7 @@ fn a_clock_at_a_wrong_rate_is_told_of_only_when_it_is_sure() {
     for wrong in [1_102_400, 898_100, 0] {
         is(&rate(wrong), Severity::Error, "clock_rate", &[2]);
     }
-    // Answers that were long on their way prove nothing.
+    // Answers that took long prove nothing.
     let mut seen = rate(0);
     seen.nodes[1].looks.as_mut().expect("it answers")[0].heard_us += SECOND;
     assert_eq!(judge(&seen), []);
@@ -273,7 +273,7 @@ fn wall_clocks_are_held_against_each_other() {
     assert_eq!(judge(&ahead(5)), []);
     is(&ahead(6), Severity::Warning, "wall_clock", &[3]);
     assert_eq!(only(&ahead(3_600)).text, "its wall clock is 3600 s ahead of that of the others");
-    // All of them, and not this machine's, are right.
+    // All nodes agree, and this machine's clock is wrong.
     let mut seen = well();
     for node in &mut seen.nodes {
         let looks = node.looks.as_mut().expect("it answers");
@@ -296,7 +296,7 @@ fn tokens_that_end() {
         let ends_us = now + left_days * day;
         let mut seen = well();
         let (id, name) = ("00f3".into(), "web".into());
-        // Made before 1970, if need be.
+        // The token may be older than 1970.
         seen.tokens.push(SeenEnding { id, name, made_us: ends_us.saturating_sub(life_days * day), ends_us });
         seen
     };

@@ -1,4 +1,4 @@
-//! What happens in a drill, step by step.
+//! The course of a drill, step by step.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,17 +19,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
-    /// Since the drill began.
+    /// Counted from the beginning of the drill.
     pub at_ms: u64,
     pub says: String,
 }
 
-/// What has come of it.
+/// The outcome of a drill.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub events: Vec<Event>,
     pub another_led: bool,
-    /// None where nothing had to be brought back.
+    /// `None` if no node had to be brought back.
     pub is_back: Option<bool>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// After whatever has ended the drill.
+    /// Mends what the drill has broken. Called after every outcome.
     pub async fn mend_what_is_broken(&mut self) {
         if !self.is_broken {
             return;
@@ -116,7 +116,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Once the node answers, follows or leads, and has applied what was committed when it came back.
+    /// Returns once the node answers, follows or leads, and has applied everything that was committed when it came
+    /// back.
     async fn is_back(&self) {
         let place = self.order.place;
         let mut committed = 0;
@@ -136,7 +137,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Within the time that a step may take.
+    /// Waits until the condition holds, within the time that a step may take. Returns whether it holds.
     async fn comes_true(&self, is_so: impl Fn(&Tally) -> bool) -> bool {
         let comes = async {
             while !self.looked(&is_so) {
@@ -150,7 +151,7 @@ impl<'a> Course<'a> {
         look(&self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// If it is another one than was said last.
+    /// Reports the leader, if it is another one than the last one reported.
     fn say_who_leads(&mut self) {
         let newest = self.watch.newest();
         if let Some(Leads { id, name, epoch }) = newest.as_ref().filter(|_| newest != self.told) {
@@ -159,7 +160,7 @@ impl<'a> Course<'a> {
         self.told = newest;
     }
 
-    /// Into the report, and to whoever looks on.
+    /// Adds an event to the report, and prints it for the person at the terminal.
     fn say(&mut self, says: String) {
         let at = self.looked(Tally::now);
         note(&format!("{:>7.3} s  {says}", at.as_secs_f64()));

@@ -1,4 +1,4 @@
-//! The ways in which a leader goes away.
+//! The ways in which a drill takes a leader away.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl BreakKind {
         self != BreakKind::Handover
     }
 
-    /// What somebody has to do, and to undo, if no command does.
+    /// What a person has to do, and to undo, if no command does it.
     pub fn by_hand(self) -> (&'static str, &'static str) {
         match self {
             BreakKind::Handover => ("", ""),
@@ -50,7 +50,7 @@ impl BreakKind {
     }
 }
 
-// What may be said of a drill.
+// The options of a drill.
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\

@@ -1,4 +1,4 @@
-//! Taking the leader away and bringing it back: by commands, by an order, or by hand.
+//! Takes the leader away and brings it back: by a command, by an order to the cluster, or by hand.
 
 use std::io::stderr;
 use std::process::Stdio;
@@ -23,7 +23,7 @@ pub struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Says what was done.
+    /// Takes the leader away, and returns a text about what was done.
     pub async fn take_away(&self, command: Option<&str>) -> Result<String, Failure> {
         let (name, (by_hand, _)) = (&self.place.name, self.kind.by_hand());
         match (self.kind, command) {
@@ -48,10 +48,10 @@ impl Order<'_> {
         Ok(format!("whoever runs this was asked to bring {name} back"))
     }
 
-    /// What it prints goes to stderr: stdout is the report's.
+    /// The output of the command goes to stderr, because stdout belongs to the report.
     async fn run(&self, command: &str) -> Result<String, Failure> {
         let DrillPlace { id, name, url, .. } = self.place;
-        // The name is for the environment alone: a shell must not read what somebody has called a node.
+        // The name is passed in the environment only: a shell must not interpret a node's name.
         let command = command.replace("{id}", &id.to_string());
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(&command).stdin(Stdio::null()).stdout(stderr());
@@ -70,18 +70,18 @@ impl Order<'_> {
     }
 }
 
-// The cluster as it is before a drill.
+// The cluster before a drill.
 
 #[derive(Debug)]
 pub struct DrillPlace {
     pub cluster: String,
     pub mode: String,
-    /// The leader, who is to be taken away.
+    /// The leader, which is to be taken away.
     pub id: u32,
     pub name: String,
     pub url: String,
     pub epoch: String,
-    /// Every member that answers, at the address where it does.
+    /// Every member that answers, with the address at which it does.
     pub urls: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a drill has shown, for people and for scripts.
+//! The results of a drill, for people and for scripts.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,17 +14,18 @@ use crate::cli::span::millis;
 use crate::cli::status::epoch_order;
 use crate::client::Request;
 
-/// A change of leader, as the cluster has written it down.
+/// A change of leader, as the cluster has recorded it.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeaderChange {
     epoch: String,
     leader: String,
     because: Value,
-    /// By the new leader's clock; none if it does not know.
+    /// Measured by the new leader's clock. `None` if the leader does not know it.
     leaderless_ms: Option<u64>,
 }
 
-/// Those after this epoch, oldest first. None that it could not be asked for are missed: the drill has its own figures.
+/// The changes after this epoch, oldest first. If the cluster cannot be asked, there are none, and nothing is missed:
+/// the drill has its own figures.
 pub async fn told(target: &Target, after: &str) -> Vec<LeaderChange> {
     let told = target.ask(&Request::get("/v1/explain/leader?limit=20")).await.unwrap_or_default();
     let changes = told["changes"].as_array().cloned().unwrap_or_default();
@@ -148,7 +149,7 @@ fn said(kept: &Kept) -> String {
     )
 }
 
-/// What must not be, whatever fails.
+/// The results that are wrong after any failure.
 fn wrong(outcome: &Outcome, tally: &Tally, kept: &AllKept) -> Vec<String> {
     let lost = kept.anywhere.lost + kept.there.lost;
     let unread = kept.anywhere.unread + kept.there.unread;

@@ -1,4 +1,4 @@
-//! What was acknowledged, when, and who believed to hold the role: figures, and no more.
+//! The figures of a drill: which writes were acknowledged and when, and which holders believed to hold the role.
 
 use std::time::{Duration, Instant};
 
@@ -35,12 +35,12 @@ impl Tally {
         }
     }
 
-    /// Since the drill began.
+    /// The time since the drill began.
     pub fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// A client that may ask any node has its answer.
+    /// Counts an acknowledged write of a client that may ask any node.
     pub fn acknowledged(&mut self, now: Duration, took: Duration) {
         if self.acknowledged > 0 {
             self.silence = self.silence.max(now.saturating_sub(self.last_acknowledged));
@@ -50,7 +50,7 @@ impl Tally {
         self.longest_write = self.longest_write.max(took);
     }
 
-    /// At this moment these believe that they hold the role.
+    /// Takes a sample: at this moment these holders believe that they hold the role.
     pub fn sampled(&mut self, now: Duration, holders: &[usize]) {
         if holders.len() > 1 {
             self.held_by_several += now.saturating_sub(self.sampled);
@@ -68,7 +68,7 @@ impl Tally {
         self.sampled = now;
     }
 
-    /// A silence that lasts to the end is one, too.
+    /// Ends the tally. A silence that lasts to the end counts as well.
     pub fn ends(&mut self) {
         let now = self.now();
         self.is_over(now);
@@ -83,7 +83,7 @@ impl Tally {
         }
     }
 
-    /// Somebody has held it.
+    /// Whether the role has been held at all.
     pub fn is_held(&self) -> bool {
         self.holder.is_some()
     }

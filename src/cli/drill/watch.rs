@@ -1,4 +1,4 @@
-//! Who leads, by the nodes' own words, twenty times a second.
+//! Watches which node leads, by asking the nodes twenty times a second.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::client::{Caller, Request};
 
 const EVERY: Duration = Duration::from_millis(50);
 
-/// One that stands still is asked again soon.
+/// A node that is frozen is asked again soon.
 const ASK_MAX: Duration = Duration::from_millis(500);
 
-/// The newest leader that anybody has claimed to be.
+/// The newest leader, by the nodes' own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leads {
     pub id: u32,
@@ -25,12 +25,12 @@ pub struct Leads {
 #[derive(Debug)]
 pub struct LeaderWatch {
     newest: watch::Receiver<Option<Leads>>,
-    /// Ended with this.
+    /// These tasks end when this value is dropped.
     _nodes: JoinSet<()>,
 }
 
 impl LeaderWatch {
-    /// Of the leaders after this epoch.
+    /// Watches for leaders after this epoch.
     pub fn start(caller: &Caller, urls: &[String], epoch: &str) -> LeaderWatch {
         let (tell, newest) = watch::channel(None);
         let mut nodes = JoinSet::new();
@@ -44,9 +44,9 @@ impl LeaderWatch {
         self.newest.borrow().clone()
     }
 
-    /// Somebody who leads after the one whom the drill began with.
+    /// Waits for a leader after the one that the drill began with.
     pub async fn another_leads(&mut self) -> Option<Leads> {
-        // The nodes are asked as long as this lives.
+        // The nodes are asked as long as this value lives.
         self.newest.wait_for(Option::is_some).await.ok().and_then(|leads| leads.clone())
     }
 }
@@ -68,7 +68,7 @@ async fn look(caller: Caller, url: String, epoch: String, tell: watch::Sender<Op
     }
 }
 
-/// None if it gives no answer.
+/// Returns `None` if the node gives no answer.
 pub async fn status(caller: &Caller, url: &str) -> Option<NodeReport> {
     let call = Request::get("/v1/status").within(ASK_MAX);
     let answer = timeout(ASK_MAX, caller.at(url, &call)).await.ok()?.ok()?;

@@ -1,8 +1,9 @@
-//! Writers that count up, each in a document of its own, and look at the end whether the last number that was acknowledged is there.
+//! Writers that count up, each in a document of its own. At the end each checks whether the last acknowledged number
+//! is still there.
 //!
-//! Each write is made for the revision that the writer knows: one whose answer never came cannot be carried out later over a newer one.
-//! All but one ask whichever node answers, as a program's client does. One asks the node that is taken away, whatever that says: if
-//! a leader that has been replaced acknowledged a write, this one would have heard it.
+//! Each write requires the revision that the writer knows: a write without an answer cannot be applied later over a
+//! newer one. All writers but one ask any node that answers, as a program's client does. One writer asks only the
+//! node that is taken away, whatever it answers: it would notice if a replaced leader acknowledged a write.
 
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +20,20 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The node may stand still; whoever asks it waits for no longer.
+/// The node may be frozen; a request to it waits no longer than this.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// What became of the writes of one kind of writers.
+/// The results of the writes of one kind of writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
     pub acknowledged: u64,
-    /// Acknowledged, and not there at the end.
+    /// Acknowledged, and missing at the end.
     pub lost: u64,
-    /// Surely not carried out.
+    /// Certainly not applied.
     pub refused: u64,
-    /// Nobody could say whether they were carried out.
+    /// The outcome was unknown.
     pub doubtful: u64,
-    /// Of these, the ones that were.
+    /// The doubtful writes that were applied.
     pub took_effect: u64,
     /// Documents that could not be read at the end.
     pub unread: u64,
@@ -51,7 +52,7 @@ impl Kept {
     }
 }
 
-/// By any node, and by the one that is taken away.
+/// The results of the writers that ask any node, and of the writer that asks the node that is taken away.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllKept {
     pub anywhere: Kept,
@@ -96,7 +97,7 @@ impl Writers {
         Writers { anywhere, there, stopped }
     }
 
-    /// Stops, reads what there is, and removes it.
+    /// Stops the writers, reads their documents, and removes them.
     pub async fn end(self, client: &Client) -> AllKept {
         self.stopped.store(true, Ordering::Relaxed);
         AllKept { anywhere: kept(self.anywhere, client).await, there: kept(self.there, client).await }
@@ -110,7 +111,7 @@ async fn kept(writers: JoinSet<Writer>, client: &Client) -> Kept {
         looks.spawn(async move {
             let key = writer.key.clone();
             let kept = writer.look_again().await;
-            // One that cannot be removed now is the drill's own, and says so by its name.
+            // A document that cannot be removed now stays; its name says that it belongs to the drill.
             let _ = client.delete_doc(&key, If::Always).await;
             kept
         });
@@ -129,16 +130,17 @@ struct Writer {
     key: String,
     way: Way,
     reader: Client,
-    /// Of the last number that is known to be there.
+    /// The revision of the last number that is known to be there.
     rev: Option<String>,
     number: u64,
     acknowledged: Acknowledged,
-    /// Made for the revision that is known, and nobody could say what became of them: one at most has been carried out, or will be.
+    /// Numbers that were written over the known revision with an unknown outcome. At most one of them has been
+    /// applied, or will be.
     doubtful: Vec<u64>,
     kept: Kept,
 }
 
-/// What a write came to.
+/// The outcome of a write.
 enum Came {
     Acknowledged { rev: String },
     Refused,
@@ -188,7 +190,7 @@ impl Writer {
         }
     }
 
-    /// One attempt, at this node.
+    /// Makes one attempt at this node.
     async fn write_there(&self, caller: &Caller, url: &str) -> Came {
         let put = Request::new(Method::PUT, format!("/v1/docs/{}", encoded(&self.key)));
         let put = put.body(self.number.to_string()).within(ANSWER_MAX);
@@ -212,7 +214,7 @@ impl Writer {
         }
     }
 
-    /// Where the document stands, so that the next write is made for that.
+    /// Reads the document's revision, so that the next write requires that one.
     async fn catch_up(&mut self) -> Option<u64> {
         let found = self.reader.get_doc::<u64>(&self.key, Level::Linear).await.ok()?;
         let value = found.as_ref().map_or(0, |document| document.value);
@@ -235,12 +237,13 @@ impl Writer {
     }
 }
 
-/// The numbers that were acknowledged. Each is written over the one before: those above the one that is found are missing, also when
-/// the writer has gone on from there.
+/// The numbers that were acknowledged. Each is written over the one before. So the numbers above the one that is
+/// found are missing, even if the writer has gone on from there.
 #[derive(Debug, Default)]
 struct Acknowledged {
     there: Vec<u64>,
-    /// What was missing, each time that something was; a merge of two sides may bring it back.
+    /// The missing numbers, in one list for each time that some were missing. A merge of two sides may bring them
+    /// back.
     missing: Vec<Vec<u64>>,
 }
 
@@ -248,7 +251,7 @@ impl Acknowledged {
     fn found(&mut self, value: u64) {
         let back = self.missing.iter().position(|numbers| numbers.contains(&value));
         let back = back.map(|place| self.missing.swap_remove(place)).unwrap_or_default();
-        // Where the line that came back had left the one that went on.
+        // The number at which the returning line of writes separated from the line that went on.
         let fork = back.first().copied().unwrap_or(u64::MAX);
         let (there, gone): (Vec<u64>, Vec<u64>) =
             take(&mut self.there).into_iter().partition(|number| *number < fork && *number <= value);
@@ -267,11 +270,11 @@ impl Acknowledged {
     }
 }
 
-// Three programs that want one role, and a look at them each millisecond.
+// Three programs that compete for one role. The drill checks each millisecond which of them hold it.
 
 const COUNT: usize = 3;
 
-/// Longer than a failover takes, so that it is the cluster that is tried and not a lease.
+/// Longer than a failover takes, so that the drill tests the cluster and not the end of a lease.
 const TTL: Duration = Duration::from_secs(10);
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -317,7 +320,7 @@ async fn look(elections: Arc<Vec<Election<Client>>>, tally: Arc<Mutex<Tally>>) {
 mod tests {
     use super::*;
 
-    /// How many are lost, if these were acknowledged and this is found then.
+    /// How many numbers are lost, if these were acknowledged and this value is found afterwards.
     fn lost(acknowledged: &mut Acknowledged, numbers: &[u64], value: u64) -> u64 {
         acknowledged.there.extend(numbers);
         acknowledged.found(value);

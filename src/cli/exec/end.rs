@@ -1,19 +1,19 @@
-//! How `eldest exec` ends, and with which code.
+//! The ends of `eldest exec`, with their exit codes.
 
 use std::fmt;
 
 use crate::client::Error;
 
-/// Above it stands the signal that ended the command.
+/// The number of the signal that ended the command is added to this.
 const SIGNALLED: i32 = 128;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum ExecEnd {
-    /// The command's own.
+    /// The command's own exit code.
     Code(i32),
-    /// A signal ended the command, or the waiting for the role.
+    /// A signal ended the command, or the wait for the role.
     Signal(i32),
-    /// Bad options.
+    /// The options are wrong.
     Usage {
         why: String,
     },
@@ -23,7 +23,7 @@ pub enum ExecEnd {
     Lost {
         role: String,
     },
-    /// The cluster could not be asked, or this machine gave no process.
+    /// The cluster could not be asked, or this machine could not start a process.
     Failed {
         why: String,
     },
@@ -50,7 +50,7 @@ impl ExecEnd {
         }
     }
 
-    /// What the command says itself needs no other words.
+    /// Whether no message is printed. The command's own output needs no further words.
     pub fn is_silent(&self) -> bool {
         matches!(self, ExecEnd::Code(_) | ExecEnd::Signal(_))
     }
@@ -65,7 +65,7 @@ impl ExecEnd {
     }
 }
 
-/// As the system does it.
+/// The low byte, which is what the system keeps of an exit code.
 fn low_byte(code: i32) -> u8 {
     (code & 0xff) as u8
 }

@@ -1,7 +1,7 @@
-//! The command and whatever it starts: one process group, signalled and ended as a whole.
+//! The command and all processes that it starts. They are one process group, which is signalled and ended as a whole.
 //!
-//! While the command itself is not collected, the kernel gives its number to nobody else, so a signal to the group hits no
-//! stranger. Therefore the group is killed first, and the command collected then.
+//! Until the command itself is collected, the kernel gives its process number to no other process, so a signal to the
+//! group never hits a stranger. Therefore the group is killed first, and the command is collected afterwards.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -19,10 +19,10 @@ use rustix::process::{
 };
 use tokio::time::{Instant, sleep};
 
-/// A killed process that is not gone by then hangs in the kernel.
+/// A killed process that still exists after this time hangs in the kernel.
 const GONE_MOST: Duration = Duration::from_secs(5);
 
-/// Not every end in the group is told to this process.
+/// The interval of looks. This process is not notified of every end in the group.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -32,9 +32,10 @@ pub struct Group {
 }
 
 impl Group {
-    /// The command may speak for the lease: it knows what it was granted under.
+    /// The command may act for the lease: it gets the secret under which the lease was granted.
     pub fn start(command: &[OsString], guard: &LockGuard, secret: &str) -> io::Result<Group> {
-        // Orphans of the command come to this process and not to init; where that is not to be had, init collects them.
+        // Orphans of the command become children of this process and not of init. On systems without this call, init
+        // collects them.
         let _ = set_child_subreaper(Some(getpid()));
         let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
         let mut child = Command::new(std::env::current_exe()?);
@@ -47,14 +48,15 @@ impl Group {
         Ok(Group { id, status: None })
     }
 
-    /// To all of them. Who has gone meanwhile needs no signal.
+    /// Signals the whole group. A process that has ended meanwhile needs no signal.
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = kill_process_group(self.id, signal);
         }
     }
 
-    /// Whether the command has ended. It is not collected yet; others that were left to this process are.
+    /// Whether the command has ended. The command is not collected here; other processes that this process has
+    /// inherited are.
     pub fn has_ended(&mut self) -> bool {
         loop {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -67,7 +69,7 @@ impl Group {
         }
     }
 
-    /// Kills what is left, and waits until all are gone; false if they do not go.
+    /// Kills the rest of the group, and waits until all processes are gone. Returns `false` if they do not end.
     pub async fn clear(&mut self, signals: &mut PassedSignals) -> bool {
         let deadline = Instant::now() + GONE_MOST;
         self.signal(Signal::KILL);
@@ -78,7 +80,7 @@ impl Group {
                 _ if Instant::now() >= deadline => return false,
                 _ => {}
             }
-            // One that was just being born may have been missed.
+            // The first signal may have missed a process that was just being created.
             let _ = kill_process_group(self.id, Signal::KILL);
             tokio::select! {
                 () = signals.child() => {}
@@ -98,7 +100,7 @@ impl Group {
         }
     }
 
-    /// Any child that has ended; false if none has.
+    /// Collects one child that has ended. Returns `false` if there is none.
     fn collect_one(&mut self) -> bool {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
@@ -113,8 +115,8 @@ impl Group {
     }
 }
 
-// The step between `eldest exec` and the command: the same program, in the child, ties its life to its parent's and then
-// becomes the command. The kernel keeps the tie across that.
+// The step between `eldest exec` and the command: the same program runs in the child, ties its life to its parent's,
+// and then becomes the command. The kernel keeps the tie across that.
 
 /// Returns only if it fails.
 pub fn become_command(parent: i32, command: &[OsString]) -> ExecEnd {
@@ -124,7 +126,7 @@ pub fn become_command(parent: i32, command: &[OsString]) -> ExecEnd {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return ExecEnd::Failed { why: error.to_string() };
     }
-    // The parent may have died before it was tied to.
+    // The parent may have died before the tie was made.
     if getppid().map(Pid::as_raw_pid) != Some(parent) {
         return ExecEnd::Failed { why: "whoever started this has gone".to_string() };
     }

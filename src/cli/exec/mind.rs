@@ -1,4 +1,4 @@
-//! Watching over a running command: frozen while its lease is in doubt, killed before the lease ends.
+//! Watches over a running command: freezes it while its lease is in doubt, and kills it before the lease ends.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::client::{Lock, LockGuard, Moment, Term};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-/// Of the time in which the lease may be believed: two renewals have been missed by then.
+/// The part of the lease's safe time after which the command is frozen: two renewals have been missed by then.
 const FREEZE_AT: (u32, u32) = (2, 3);
 
-/// The last part is for the kernel to carry the kill out.
+/// The rest of the time is for the kernel to carry out the kill.
 const KILL_AT: (u32, u32) = (9, 10);
 
 /// What the lease allows now, and until when.
@@ -37,7 +37,7 @@ fn lease(term: Option<Term>, now: Moment) -> Lease {
     }
 }
 
-/// Until the command has ended, or was killed.
+/// Watches until the command has ended or was killed.
 pub async fn mind(guard: &LockGuard, group: &mut Group, signals: &mut PassedSignals) -> ExecEnd {
     let clock = guard.clock();
     let mut terms = guard.terms();
@@ -74,7 +74,7 @@ pub async fn mind(guard: &LockGuard, group: &mut Group, signals: &mut PassedSign
     }
 }
 
-/// Nobody but a proof of the lease lets a frozen command go on.
+/// Passes a signal on. CONT is not passed to a frozen command: only a proof of the lease lets it go on.
 fn pass_on(caught: Option<Signal>, group: &Group, frozen: bool) {
     match caught {
         Some(Signal::CONT) if frozen => {}
@@ -83,15 +83,16 @@ fn pass_on(caught: Option<Signal>, group: &Group, frozen: bool) {
     }
 }
 
-// Giving a role back at the end: a courtesy that must not hold the end up.
+// Releasing the role at the end. This is optional, and must not delay the end.
 
-/// Longer than an election, so that a role is given back even while the cluster elects; then it lapses by itself.
+/// Longer than an election, so that the role is released even while the cluster elects. After this time it lapses by
+/// itself.
 const RELEASE_MOST: Duration = Duration::from_secs(5);
 
 pub struct GiveUp;
 
 impl GiveUp {
-    /// The place in the queue, and whatever may have been granted meanwhile.
+    /// Gives up the place in the queue, and releases what may have been granted meanwhile.
     pub async fn of(lock: Lock) {
         let _ = timeout(RELEASE_MOST, lock.abandon()).await;
     }

@@ -6,10 +6,10 @@ use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Signals that wait to be passed on: a person sends one at a time, and the system holds one of a kind.
+/// Signals that wait to be passed on. A person sends one at a time, and the system keeps one of each kind.
 const WAITING_MAX: usize = 64;
 
-/// What ends a process that does nothing about it.
+/// The signals that end a process by default.
 const ENDING: [Signal; 15] = [
     Signal::HUP,
     Signal::INT,
@@ -28,11 +28,12 @@ const ENDING: [Signal; 15] = [
     Signal::SYS,
 ];
 
-/// What does not.
+/// The signals that do not.
 const OTHERS: [Signal; 6] =
     [Signal::CONT, Signal::TSTP, Signal::TTIN, Signal::TTOU, Signal::URG, Signal::WINCH];
 
-/// Not among them are faults of this very process (BUS, FPE, ILL, SEGV, PIPE), and what nobody can catch.
+/// The signals that are caught. These are not among them: faults of this process itself (BUS, FPE, ILL, SEGV, PIPE),
+/// and signals that cannot be caught.
 #[derive(Debug)]
 pub struct PassedSignals {
     caught: mpsc::Receiver<Signal>,
@@ -40,7 +41,7 @@ pub struct PassedSignals {
 }
 
 impl PassedSignals {
-    /// From here on no signal is lost. Within a runtime.
+    /// Catches signals. From here on none is lost. Must be called within a tokio runtime.
     pub fn listen() -> io::Result<PassedSignals> {
         let (tell, caught) = mpsc::channel(WAITING_MAX);
         for named in ENDING.into_iter().chain(OTHERS) {
@@ -56,12 +57,12 @@ impl PassedSignals {
     pub async fn next(&mut self) -> Signal {
         match self.caught.recv().await {
             Some(signal) => signal,
-            // The listeners go on for as long as the runtime.
+            // The listeners live as long as the runtime.
             None => std::future::pending().await,
         }
     }
 
-    /// The number of the next one that would end a process.
+    /// The number of the next signal that would end a process.
     pub async fn ending(&mut self) -> i32 {
         loop {
             let signal = self.next().await;
@@ -71,12 +72,12 @@ impl PassedSignals {
         }
     }
 
-    /// A child has ended, or stopped.
+    /// Returns when a child has ended or stopped.
     pub async fn child(&mut self) {
         self.children.recv().await;
     }
 
-    /// Whichever comes first; none for a child.
+    /// The next signal, or `None` for the end of a child, whichever comes first.
     pub async fn any(&mut self) -> Option<Signal> {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! Printing the records.
+//! Prints the records of a log.
 
 use clap::Parser;
 
@@ -36,7 +36,7 @@ pub fn run(args: &LogCatArgs) -> Result<(), Failure> {
     let (mut outcome, mut found) = (Ok(()), false);
     let read = read_dir(directory, |item| match item {
         LogItem::Start { .. } | LogItem::Segment { .. } => found = true,
-        // After a failure the rest is only read past.
+        // After a failure the rest is read without printing it.
         LogItem::Record { record, line }
             if outcome.is_ok() && (args.from..=args.to).contains(&record.index()) =>
         {

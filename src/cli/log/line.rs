@@ -1,17 +1,17 @@
-//! A line of the log for people: without what only the program needs.
+//! A line of the log for people, without the parts that only the program needs.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::exit::Failure;
 use crate::types::{Entry, Record, WallTime};
 
-/// Between the time stamps and the type, where they stand.
+/// Optional fields between the time stamps and the type.
 const OPTIONAL: [&[u8]; 2] = [b"key=", b"fmt="];
 
 /// Index, epoch, checksum, wall time, cluster time.
 const FIELDS: usize = 5;
 
-/// The seed's own form, as it stands at the end of a line: `type|JSON`.
+/// The seed's own form, which is the end of the line: `type|JSON`.
 pub fn seed_form(line: &[u8]) -> &[u8] {
     let mut rest = line;
     for _ in 0..FIELDS {
@@ -64,7 +64,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (year_of_era + 400 * era + u64::from(month <= 2), month, day)
 }
 
-// The argument that says whose log.
+// The argument that names the directory of the log.
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogDirectory {
@@ -74,7 +74,7 @@ pub struct LogDirectory {
 }
 
 impl LogDirectory {
-    /// A directory that is not there holds no log, which is not the same as an empty one.
+    /// The directory, if it exists. A missing directory holds no log, which is not the same as an empty log.
     pub fn existing(&self) -> Result<&Path, Failure> {
         match std::fs::metadata(&self.directory) {
             Ok(found) if found.is_dir() => Ok(&self.directory),

@@ -1,7 +1,8 @@
-//! Checking a log: every line, that nothing is missing between lines, and that the newest snapshot reaches its beginning.
+//! Checks a log: every line, that nothing is missing between lines, and that the newest snapshot reaches the
+//! beginning of the log.
 //!
-//! A bad end beyond what is known to be synced is what a power failure leaves behind, or a line that is being written at this
-//! moment; the next start cuts it. Everything else that is bad is damage (P27).
+//! A bad end beyond the part that is known to be synced comes from a power failure, or from a line that is being
+//! written at this moment; the next start cuts it off. Everything else that is bad is damage (P27).
 
 use clap::Parser;
 
@@ -24,12 +25,12 @@ pub struct LogVerifyArgs {
     directory: LogDirectory,
 }
 
-/// What was read, in numbers and complaints.
+/// The results of reading a log, as numbers and complaints.
 #[derive(Debug, Default)]
 struct Reading {
     segments: usize,
     records: u64,
-    /// Where the log that counts begins; what stands before it in older files was replaced.
+    /// The beginning of the valid log. Records before it in older files were replaced.
     after: Option<Position>,
     bad: Vec<Bad>,
 }
@@ -41,7 +42,7 @@ pub fn run(args: &LogVerifyArgs) -> Result<(), Failure> {
     if reading.segments == 0 {
         return Err(Failure::NothingThere { path: directory.to_path_buf(), what: "log" });
     }
-    // Where only the log is at hand nothing can be said about what it goes on from.
+    // If only the log is available, nothing can be said about the snapshot that it continues.
     let snapshot = newest_in(directory)?;
     print(&summary(&reading, &end))?;
     let damage = damage(&reading, &end, snapshot);
@@ -117,7 +118,7 @@ mod tests {
     fn what_was_synced_and_is_bad_is_damage() {
         let synced = Reading { bad: vec![bad(20)], ..Reading::default() };
         assert_eq!(damage(&synced, &end(Some(bad(20))), Some(0)).len(), 1);
-        // Good lines follow it.
+        // Good lines follow the bad one.
         let inner = Reading { bad: vec![bad(21)], ..Reading::default() };
         assert_eq!(damage(&inner, &end(None), Some(0)).len(), 1);
     }

@@ -1,4 +1,4 @@
-//! What is asked of a role, and what that was answered.
+//! The requests about a role, and their answers.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Wish {
         self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
-    /// What this wish was granted.
+    /// The grant that this wish got.
     pub fn tenure(&self, said: &Value) -> Tenure {
         let fencing_token = said["token"].as_u64().unwrap_or_default();
         let Wish { role, instance, secret, .. } = self.clone();
@@ -85,7 +85,7 @@ impl Tenure {
     }
 }
 
-/// A refusal says who has it.
+/// The grant in an answer. A refusal names the present holder.
 pub fn granted(answer: Answer) -> Result<Value, Failure> {
     let refused = [StatusCode::CONFLICT, StatusCode::GONE].contains(&answer.status);
     if let (true, Ok(said)) = (refused, client::json(&answer))

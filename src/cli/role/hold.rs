@@ -1,5 +1,5 @@
-//! `eldest role hold`: a holder like any program that is one. It renews, at whichever node answers; believes no longer than
-//! any holder may ([`Term`]); and gives the role back when it is asked to end.
+//! `eldest role hold`: holds a role as any program does. It renews at whichever node answers, believes no longer than
+//! any holder may ([`Term`]), and releases the role when it is asked to end.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::cli::out::{note, print};
 use crate::cli::signals::Signals;
 use crate::client::{CallError, Clock, Moment, Term, random_id};
 
-/// What the lease is counted by.
+/// The clock that counts the lease.
 const CLOCK: Clock = Clock::Boottime;
 
-/// After a renewal that failed. Most of the lease is left then.
+/// The pause after a renewal that failed. Most of the lease is left then.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// A node that takes longer may be gone, and another one is asked.
+/// A node that takes longer may be gone, so another one is asked.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// How long giving it back may take. Beyond that it lapses.
+/// The time limit of the release. After it the role lapses.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 struct Holding {
@@ -33,7 +33,7 @@ struct Holding {
     renew_at: Moment,
 }
 
-/// What a try to renew came to.
+/// The outcome of a try to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Renewed,
@@ -50,7 +50,7 @@ pub async fn run(wish: &Wish, target: &Target) -> Result<(), Failure> {
         answer = target.call(&call) => granted(answer?)?,
         _ = signals.next() => return Ok(()),
     };
-    // One that was waited for was granted at some moment of the wait: only a renewal's age is known.
+    // A grant that was waited for came at an unknown moment of the wait. Only the age of a renewal is known.
     let asked = if wish.waits() { CLOCK.now() } else { sent };
     let mut holding = Holding::new(&wish, target, asked, &taken);
     if wish.waits() {
@@ -71,7 +71,7 @@ impl Holding {
         Holding { tenure, target: target.clone(), ttl_ms, term, renew_at: term.renew_at }
     }
 
-    /// The first renewal, without which nothing is believed.
+    /// Makes the first renewal. Before it the role is not believed to be held.
     async fn begin(&mut self) -> Result<(), Failure> {
         loop {
             match self.renew().await? {
@@ -128,7 +128,7 @@ impl Holding {
         let call = self.tenure.call("release", None).within(ANSWER_MAX);
         while CLOCK.now() < until {
             match self.target.call(&call).await.and_then(granted) {
-                // One that was repeated may have succeeded the first time.
+                // A release that was repeated may have succeeded the first time.
                 Ok(_) => return print(&format!("{} is free", self.tenure.role)),
                 Err(Failure::Call(CallError::Refused(problem))) if problem.status == 410 => {
                     return print(&format!("{} is another one's, or free", self.tenure.role));
@@ -143,14 +143,14 @@ impl Holding {
     }
 }
 
-/// What was promised to a request that was sent then.
+/// The term that the cluster promised to a request that was sent at `sent`.
 fn term(tenure: &Tenure, ttl_ms: Option<u64>, sent: Moment, said: &Value) -> Term {
     let promise = Duration::from_millis(said["expires_in_ms"].as_u64().unwrap_or_default());
     let ttl = ttl_ms.map_or(promise, Duration::from_millis);
     Term::new(tenure.fencing_token, sent, ttl, promise)
 }
 
-/// Whether another try, perhaps at another node, may succeed: what is asked here may be repeated.
+/// Whether another try, perhaps at another node, may succeed. The requests here may be repeated.
 fn may_pass(failure: &Failure) -> bool {
     match failure {
         Failure::Call(CallError::NotReached { .. } | CallError::NoAnswer { .. }) => true,

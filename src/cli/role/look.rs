@@ -1,4 +1,4 @@
-//! What is printed of roles.
+//! The output about roles.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub async fn check(role: &str, token: u64, output: &Output, target: &Target) -> 
     Err(lost(format!("{token} is not valid: {newest}")))
 }
 
-/// As the cluster would put it.
+/// The error of a lost lease, as the cluster would write it.
 pub fn lost(detail: String) -> Failure {
     let problem = Problem { status: 410, code: "lease_lost".to_string(), detail, ..Problem::default() };
     CallError::Refused(Box::new(problem)).into()
@@ -41,7 +41,7 @@ pub async fn list(prefix: Option<&str>, output: &Output, target: &Target) -> Res
     output.list(all(target, "/v1/roles", &[("prefix", prefix)]).await?, table)
 }
 
-/// No name is unknown to the cluster; a script wants to know whether somebody has the role.
+/// Prints a role. The cluster knows every name, but a script wants to know whether the role is held.
 pub fn show(role: &Value, output: &Output) -> Result<(), Failure> {
     output.show(role, whole)?;
     match role["leader"].is_null() {

@@ -1,4 +1,4 @@
-//! The thread that writes the audit log: lines come through a queue, so that no call waits for the disk.
+//! The thread that writes the audit log. Lines come through a queue, so that no call waits for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write, stderr};
@@ -16,10 +16,10 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 const STDERR: &str = "stderr";
 
-/// Who reads it knows who gives orders.
+/// The file mode. The audit log shows which callers give orders.
 const MODE: u32 = 0o600;
 
-/// Nothing is written where no file is named.
+/// Starts the audit log. Nothing is written if no file is named.
 pub fn begin(file: Option<&Path>) -> io::Result<Audit> {
     let Some(path) = file else {
         return Ok(Audit::default());
@@ -30,14 +30,14 @@ pub fn begin(file: Option<&Path>) -> io::Result<Audit> {
     let mut hangups = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangups.recv().await.is_some() {
-            // A full queue means that the writer lags: it is asked again by the next signal.
+            // A full queue means that the writer lags. The next signal asks it again.
             let _ = reopen.try_send(AuditMessage::Reopen);
         }
     });
     Ok(told)
 }
 
-/// Where lines go. None of the file: stderr.
+/// The output of lines. Without a file it is stderr.
 struct Out {
     path: PathBuf,
     file: Option<File>,
@@ -50,7 +50,7 @@ impl Out {
         Ok(Out { path: path.to_path_buf(), file, failed: false })
     }
 
-    /// Until nobody is there any more who could say something.
+    /// Writes until all senders are gone.
     fn write_all(&mut self, lines: &Receiver<AuditMessage>) {
         while let Ok(message) = lines.recv() {
             let done = match message {
@@ -61,7 +61,7 @@ impl Out {
         }
     }
 
-    /// In one piece, so that lines of several processes do not mix.
+    /// Writes the line in one piece, so that lines of several processes do not mix.
     fn write(&mut self, line: &str) -> io::Result<()> {
         let line = format!("{line}\n");
         match &mut self.file {
@@ -77,7 +77,7 @@ impl Out {
         Ok(())
     }
 
-    /// Once, until it goes well again: a full disk fails at every line.
+    /// Reports an error once, until writing succeeds again: a full disk fails at every line.
     fn tell(&mut self, done: io::Result<()>) {
         match done {
             Err(error) if !self.failed => {
@@ -90,7 +90,8 @@ impl Out {
     }
 }
 
-/// To open a FIFO waits for a reader, which may never come; of a folder the system's words do not say what is wrong.
+/// Opens the file. FIFOs and folders are refused: opening a FIFO waits for a reader, which may never come, and the
+/// system's message for a folder does not say what is wrong.
 fn open(path: &Path) -> io::Result<File> {
     let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
     if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_char_device()) {
@@ -99,7 +100,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(MODE).open(path)
 }
 
-// The log, to stderr: text for people or JSON for collectors. And the end of a process that has panicked.
+// The log on stderr, as text for people or JSON for collectors, and the end of a process that has panicked.
 
 pub fn install(log: &Log) -> Result<(), ServeError> {
     let filter = filter(log.level.as_str(), std::env::var(FILTER_VARIABLE).ok().as_deref())?;
@@ -108,7 +109,7 @@ pub fn install(log: &Log) -> Result<(), ServeError> {
         LogFormat::Text => builder.with_ansi(stderr().is_terminal()).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
     };
-    // In a test process somebody else's is there first, which is as good.
+    // In a test process another subscriber may be installed already, which is fine.
     drop(installed);
     end_on_panic();
     Ok(())
@@ -120,7 +121,8 @@ fn filter(level: &str, variable: Option<&str>) -> Result<EnvFilter, ServeError> 
         .map_err(|error| ServeError::Filter { text: text.to_string(), why: error.to_string() })
 }
 
-/// A node of which one thread is gone is worse than a dead one, which the others replace.
+/// Ends the process on a panic. A node without one of its threads is worse than a dead node, which the others
+/// replace.
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! Why a node does not start, or has ended.
+//! The errors of a node's start, and its unexpected ends.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ pub enum ServeError {
         why: String,
     },
     Signals(io::Error),
-    /// The process may open no more files than that.
+    /// The process may open only this number of files.
     FewFiles {
         files: u64,
         least: u64,
@@ -25,19 +25,19 @@ pub enum ServeError {
         error: io::Error,
     },
     Start(StartError),
-    /// What was right when the configuration was checked is not any more.
+    /// The certificates were right when the configuration was checked, and are not right any more.
     Certificates(Vec<TlsError>),
     Client(reqwest::Error),
-    /// Its file cannot be opened, or there is no thread for it.
+    /// The file of the audit log cannot be opened, or there is no thread for it.
     Audit(io::Error),
-    /// A part ended that nobody had asked to.
+    /// A part of the node ended that was not asked to.
     Ended(Ending),
 }
 
 #[derive(Debug)]
 pub enum Ending {
     Loop(End),
-    /// It went without a word: its thread has died.
+    /// The loop ended without an error: its thread has died.
     LoopLost,
     Http(io::Error),
     HttpLost,

@@ -1,32 +1,35 @@
-//! How many files this process may have open, and how many of them clients may take. Connections are files, too, and so is
-//! each call that is passed on to the leader: neither may leave nothing to the disk and to the other nodes.
+//! The number of files that this process may open, and the number of them that clients may use. Connections are
+//! files, and so is each call that is passed on to the leader: neither may use up the files that the disk and the
+//! other nodes need.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::error::ServeError;
 use crate::config::HttpLimits;
 
-/// With fewer, a node has its log, its snapshots, its peers and next to no client.
+/// With fewer files, a node has its log, its snapshots, its peers and almost no clients.
 const LEAST: u64 = 128;
 
-/// Log, snapshots, the machinery of the runtime; connections that wait for a refusal; probes and orders when all is full.
+/// Reserved for the log, snapshots and the runtime; for connections that wait for a refusal; for probes and orders
+/// when all is full.
 const RESERVE: u64 = 256;
 
-/// The calls, the watch and what is passed on between this node and another, both ways.
+/// Reserved for each other node: the calls, the watch and the calls that are passed on, in both directions.
 const RESERVE_EACH: u64 = 96;
 
-/// Takes all that the process may have, without asking anybody. None: as many as it likes.
+/// Raises the limit of open files to the most that the process may have. Returns the limit, or `None` if there is
+/// none.
 pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
-        // Some systems have a bound of their own below what they say.
+        // Some systems have a bound of their own that is below the reported one.
         Err(_) => current,
     }
 }
 
-/// `files` is what the process may open. Connections and calls under way share what the reserve leaves: any call may have
-/// to be passed on, which takes a connection to the leader.
+/// Fits the limits into `files`, the number of files that the process may open. Connections and open calls share what
+/// the reserve leaves: any call may have to be passed on, which takes a connection to the leader.
 pub fn fit(limits: &mut HttpLimits, files: Option<u64>, others: usize) -> Result<(), ServeError> {
     let Some(files) = files else {
         return Ok(());

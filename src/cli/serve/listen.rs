@@ -1,4 +1,4 @@
-//! The port: taken at once, answering only when there is a node behind it.
+//! The port. It is bound at once, and answers only when the node runs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use super::error::ServeError;
 use crate::config::{Address, Host};
 
-/// Connections that wait to be accepted; the kernel cuts it down to what it allows.
+/// Connections that wait to be accepted. The kernel reduces this to its own limit.
 const BACKLOG: u32 = 1024;
 
-/// A port that is taken and refuses calls.
+/// A port that is bound and refuses calls.
 #[derive(Debug)]
 pub struct Bound {
     socket: TcpSocket,
@@ -43,7 +43,7 @@ async fn resolve(address: &Address) -> io::Result<SocketAddr> {
 
 fn bind(address: SocketAddr) -> io::Result<Bound> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Connections of the process before this one may still be closing.
+    // Connections of the previous process may still be closing.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     let address = socket.local_addr()?;

@@ -1,5 +1,6 @@
-//! What the service manager that started this process is told, by the protocol of `sd_notify`: that calls are taken, who leads, that
-//! the loop goes on, and that the node ends. Where nobody wants to be told, nothing happens.
+//! Messages to the service manager that started this process, by the protocol of `sd_notify`: that the node takes
+//! calls, which node leads, that the loop is alive, and that the node stops. Without a service manager nothing
+//! happens.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,25 +13,26 @@ use tokio::time::sleep;
 use crate::driver::Handle;
 use crate::driver::handle::Status;
 
-/// Where nobody watches, the status is brought up to date so often.
+/// The interval at which the status is updated if the manager has no watchdog.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Three chances within the time after which the manager ends a process that says nothing.
+/// Three messages fit into the time after which the manager ends a silent process.
 const FEEDS: u32 = 3;
 
-/// A status line is for people: no cluster's names make it longer than this.
+/// The bound of a status line. It is for people, and the names of a cluster do not make it longer than this.
 const STATUS_MOST: usize = 200;
 
 #[derive(Debug)]
 pub struct Notify {
     socket: UnixDatagram,
     manager: SocketAddr,
-    /// How long the manager bears silence, if it watches.
+    /// How long the manager accepts silence, if it has a watchdog.
     watchdog: Option<Duration>,
 }
 
 impl Notify {
-    /// By the variables that a service manager sets. None if there is none, or its socket cannot be used, which is told of.
+    /// Reads the variables that a service manager sets. Returns `None` if there is no manager, or if its socket
+    /// cannot be used, which is logged.
     pub fn from_environment() -> Option<Notify> {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
         let text = |name: &str| std::env::var(name).ok();
@@ -47,7 +49,7 @@ impl Notify {
 
     fn to(name: &OsStr, watchdog: Option<Duration>) -> std::io::Result<Notify> {
         let socket = UnixDatagram::unbound()?;
-        // A manager that reads nothing must not hold this process up.
+        // A manager that reads nothing must not block this process.
         socket.set_nonblocking(true)?;
         Ok(Notify { socket, manager: address(name)?, watchdog })
     }
@@ -60,7 +62,8 @@ impl Notify {
         self.tell("STOPPING=1\nSTATUS=hands over and ends");
     }
 
-    /// Until the loop has ended. Each feed of the watchdog is an answer of the loop: one that stands still feeds nobody.
+    /// Sends messages until the loop has ended. Each watchdog message needs an answer of the loop, so a blocked loop
+    /// sends none.
     pub async fn follow(&self, handle: &Handle) {
         self.follow_by(|| handle.status()).await;
     }
@@ -75,7 +78,8 @@ impl Notify {
                 lines.push("WATCHDOG=1".to_string());
             }
             if line != told {
-                // That it is ready is said again: a manager that had no room for it the first time would wait for it, and end this process.
+                // The ready message is repeated: if the manager had no room for the first one, it would wait for it
+                // and end this process.
                 lines.extend(["READY=1".to_string(), format!("STATUS={line}")]);
             }
             if lines.is_empty() || self.tell(&lines.join("\n")) {
@@ -85,13 +89,14 @@ impl Notify {
         }
     }
 
-    /// Whether there was room for it. A manager that has gone, or reads too slowly, is no reason to do anything else.
+    /// Sends a message, and returns whether there was room for it. A manager that has gone, or reads too slowly,
+    /// changes nothing for the node.
     fn tell(&self, text: &str) -> bool {
         self.socket.send_to_addr(text.as_bytes(), &self.manager).is_ok()
     }
 }
 
-/// A path, or behind an `@` a name that is in no file system.
+/// The address: a path, or behind an `@` an abstract name that is in no file system.
 fn address(name: &OsStr) -> std::io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let Some(name) = name.as_bytes().strip_prefix(b"@") {
@@ -101,7 +106,7 @@ fn address(name: &OsStr) -> std::io::Result<SocketAddr> {
     SocketAddr::from_pathname(Path::new(name))
 }
 
-/// None: nobody watches, or another process is meant.
+/// The time of the watchdog. Returns `None` if there is none, or if it is meant for another process.
 fn watchdog(usec: Option<&str>, pid: Option<&str>, me: u32) -> Option<Duration> {
     let meant = pid.is_none_or(|pid| pid.parse() == Ok(me));
     let usec = usec?.parse().ok().filter(|usec| *usec > 0 && meant)?;
@@ -156,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A manager of this name, and what tells it.
+    /// A manager of this name, and a notifier that sends to it.
     fn manager(name: &str, watchdog: Option<Duration>) -> (UnixDatagram, Notify) {
         let name = format!("eldest-notify-{name}-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("a name");
@@ -182,7 +187,7 @@ mod tests {
             match asked.get() {
                 1 => Some(status(None)),
                 2 | 3 => Some(status(Some(2))),
-                // It stands still from now on.
+                // The loop is blocked from now on.
                 _ => std::future::pending().await,
             }
         };

@@ -1,5 +1,5 @@
-//! What a program that started this node tells it over stdin. `wall 2 3` cuts it off from nodes 2 and 3 as a network
-//! would that says nothing, `wall` from nobody; when stdin closes, the node ends.
+//! Orders on stdin, from the program that started this node. `wall 2 3` cuts the node off from nodes 2 and 3, like a
+//! network that loses all messages. `wall` alone ends this. The node ends when stdin closes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::driver::Wall;
 use crate::types::NodeId;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-/// Every node of a cluster fits. What is longer is read in pieces, which are no orders.
+/// The bound of a line: every node of a cluster fits. A longer line is read in pieces, which are no valid orders.
 const LINE_MOST: u64 = 1024;
 
-/// Until there can be no more.
+/// Obeys orders until the input ends.
 pub async fn obey(from: impl AsyncRead + Unpin, wall: &Wall) {
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();
@@ -37,13 +37,14 @@ fn behind(line: &str) -> Option<BTreeSet<NodeId>> {
     }
 }
 
-// What asks a node to end: the first signal, or stdin closed where somebody asked for that.
+// The events that ask a node to end: the first signal, or the end of stdin if the node was started to read orders
+// there.
 
 /// Added to a signal's number, as shells do.
 const SIGNAL_BASE: i32 = 128;
 
-/// Completes when the node should end. From the first signal on, a second one ends the process at once: somebody has
-/// waited for long enough. Stdin is read only for whoever gives orders there: what they change is given.
+/// Completes when the node should end. After the first signal, a second one ends the process at once: the user has
+/// waited long enough. Stdin is read only if `orders` is given, the wall that the orders change.
 pub async fn asked_to_stop(mut signals: Signals, orders: Option<Arc<Wall>>) {
     let told = async {
         match orders {

@@ -1,7 +1,7 @@
-//! Certificates and secrets are renewed while the node runs: their files are looked at now and then, and on SIGHUP.
+//! The renewal of certificates and secrets while the node runs. Their files are checked regularly, and on SIGHUP.
 //!
-//! What is read anew is for new connections and new proofs; nothing that is open is closed. A file that is wrong changes
-//! nothing: what was read before stays in use, and the log and the status say what is wrong.
+//! New contents apply to new connections and new proofs; nothing that is open is closed. A wrong file changes
+//! nothing: the earlier contents stay in use, and the log and the status say what is wrong.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use super::setup::secrets;
 use crate::config::{ClusterSecrets, Config, check_key_file, cluster_secrets};
 use crate::driver::Setup;
 
-/// Certificate and key are two files, and are looked at between two writes at worst: a few seconds later both are there.
+/// The interval of checks. Certificate and key are two files. At worst they are read between the two writes, and a
+/// few seconds later both are there.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// An end that is nearer is told of, unless the certificate has never been good for much longer.
+/// An expiry within this time is reported, unless the certificate was never valid for much longer.
 const SOON_SECONDS: i64 = 14 * SECONDS_A_DAY;
 const SOON_SHARE: i64 = 5;
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
@@ -26,11 +27,11 @@ const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 pub struct Renewal {
     setup: Arc<Setup>,
     secret_file: Option<PathBuf>,
-    /// What is in use.
+    /// The secrets that are in use.
     secret: Option<Texts>,
 }
 
-/// The secret, and the one that is believed besides.
+/// The secret, and the other one that is also accepted.
 type Texts = (String, Option<String>);
 
 impl Renewal {
@@ -39,7 +40,7 @@ impl Renewal {
         Renewal { setup, secret_file, secret }
     }
 
-    /// For as long as the node runs.
+    /// Runs for as long as the node does.
     pub async fn run(mut self, mut asked: Signal) {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -48,7 +49,7 @@ impl Renewal {
                 _ = ticks.tick() => {}
                 _ = asked.recv() => tracing::info!("looking at certificates and secrets (SIGHUP)"),
             }
-            // Files may be anywhere, and the runtime's threads have calls to answer.
+            // The files may be on any file system, and the runtime's threads have calls to answer.
             let Ok(renewal) = tokio::task::spawn_blocking(move || self.look()).await else {
                 return;
             };
@@ -105,7 +106,7 @@ impl Renewal {
     }
 }
 
-/// Whether they have changed, or why they are not taken.
+/// Reads the files again. Returns whether they have changed, or why they are not used.
 fn reload(certificates: &NodeTls) -> Result<bool, String> {
     check_key_file(certificates.key_file()).map_err(|wrong| wrong.to_string())?;
     let said = |errors: Vec<TlsError>| errors.iter().map(TlsError::to_string).collect::<Vec<_>>().join("; ");
@@ -116,7 +117,7 @@ fn texts(secrets: &ClusterSecrets) -> Texts {
     (secrets.first.expose().to_string(), secrets.other.as_ref().map(|other| other.expose().to_string()))
 }
 
-/// What there is to say of a certificate's end.
+/// The remark on a certificate that expires soon or has expired.
 fn expiry(facts: &Facts, now: i64) -> Option<String> {
     let left = facts.not_after - now;
     let soon = SOON_SECONDS.min((facts.not_after - facts.not_before) / SOON_SHARE);

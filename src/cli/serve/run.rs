@@ -24,10 +24,10 @@ use crate::config::{BackupSettings, Config};
 use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
 use crate::http::{self, Context, Exporter, Guard, Spans, Web};
 
-/// A hand-over takes a window at most; after that the others elect without this node's help.
+/// A hand-over takes one window at most. After that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
 
-/// `peers` is where their calls are answered.
+/// Runs a node. `peers` is the runtime that answers the calls of peers.
 pub async fn run(
     mut config: Config,
     peers: Runtime,
@@ -52,7 +52,7 @@ pub async fn run(
         let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, words));
         tokio::select! {
             started = start => started.map_err(|_| ServeError::Ended(Ending::LoopLost))?.map_err(ServeError::Start)?,
-            // Reading a long log is no reason to stay.
+            // A node that still reads a long log ends at once.
             _ = &mut asked => return Ok(()),
         }
     };
@@ -90,7 +90,7 @@ pub async fn run(
     node.live(told(asked, &manager_handle)).await
 }
 
-/// Tells the service manager, if there is one, that calls are taken, and what comes after that.
+/// Tells the service manager, if there is one, that the node takes calls, and what happens afterwards.
 fn told(asked: JoinHandle<()>, handle: &Handle) -> JoinHandle<()> {
     let Some(notify) = Notify::from_environment().map(Arc::new) else {
         return asked;
@@ -99,7 +99,7 @@ fn told(asked: JoinHandle<()>, handle: &Handle) -> JoinHandle<()> {
     let (follower, handle) = (notify.clone(), handle.clone());
     tokio::spawn(async move { follower.follow(&handle).await });
     tokio::spawn(async move {
-        // One that was lost asks for the same.
+        // A lost task also asks the node to stop.
         let _ = asked.await;
         notify.stopping();
     })
@@ -119,7 +119,7 @@ impl Node {
         Node { handle: started.handle, ended: started.ended, http, close }
     }
 
-    /// Until somebody asks it to stop, or a part of it ends by itself.
+    /// Runs until the node is asked to stop, or a part of it ends by itself.
     async fn live(mut self, asked: JoinHandle<()>) -> Result<(), ServeError> {
         tokio::select! {
             biased;
@@ -132,7 +132,7 @@ impl Node {
         }
     }
 
-    /// The lease goes before the listener does: a closed port means that nobody here leads (C5).
+    /// The lease is given up before the listener closes: a closed port means that no leader is here (C5).
     async fn stop(self) -> Result<(), ServeError> {
         if timeout(HAND_OVER_MAX, self.handle.stop()).await.is_err() {
             tracing::warn!("leadership was not handed over in time; the others elect");
@@ -145,7 +145,8 @@ impl Node {
     }
 }
 
-/// Without an admin token orders are for whoever is on this machine, unless somebody has decided what calls without one may do.
+/// Without an admin token, callers on this machine may give orders, unless a setting decides the rights of calls
+/// without a credential.
 fn guard(config: &Config, address: std::net::SocketAddr) -> Guard {
     let token = config.admin_token.as_ref().map(|token| token.expose());
     let alone = address.ip().to_canonical().is_loopback();
@@ -153,7 +154,7 @@ fn guard(config: &Config, address: std::net::SocketAddr) -> Guard {
     Guard::new(token, &config.anonymous.grants, may_order)
 }
 
-/// The one line that tells whoever waits for it that calls are taken from now on.
+/// Logs the one line that says that calls are taken from now on. Scripts wait for it.
 fn announce(setup: &Setup, config: &Config, address: std::net::SocketAddr) {
     let me = setup.settings.me;
     let name = setup.member(me).map_or("?".to_string(), |member| member.name);

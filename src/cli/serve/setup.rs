@@ -1,4 +1,4 @@
-//! From the settings to what the driver takes.
+//! Converts the settings to the driver's setup.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::protocol::Settings;
 use crate::types::ClusterId;
 use crate::wire::{ClusterHead, ProofSecret, Secrets};
 
-/// What a process draws at random when it starts.
+/// The random values that a process draws when it starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn {
-    /// Names the cluster that this node may found.
+    /// The name of the cluster that this node may found.
     pub new_cluster: ClusterId,
-    /// What it numbers its questions and beats by.
+    /// The first number of the node's questions and beats.
     pub asks_from: u64,
 }
 
@@ -63,7 +63,7 @@ pub fn setup(config: &Config, drawn: Drawn, wall: Arc<Wall>) -> Result<Setup, Se
     })
 }
 
-/// As proofs are made with them.
+/// The secrets in the form in which proofs are made.
 pub fn secrets(configured: &ClusterSecrets) -> (ProofSecret, Option<ProofSecret>) {
     let ClusterSecrets { first, other } = configured;
     (ProofSecret::new(first.expose()), other.as_ref().map(|other| ProofSecret::new(other.expose())))

@@ -1,4 +1,4 @@
-//! Asking: first whoever answers, then every member that it names.
+//! Asks the cluster: first any node that answers, then every member that this node names.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::client::{Answer, CallError, Request, alike};
 
-/// What `GET /v1/status` says, as far as it is shown here.
+/// The part of `GET /v1/status` that is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
     pub cluster: String,
@@ -42,7 +42,7 @@ impl NodeReport {
         self.mode == "available"
     }
 
-    /// Whose side the node is on by its own account.
+    /// The side of a partition that the node is on, by its own answer.
     pub fn side(&self) -> Option<u32> {
         self.leader.as_ref().map(|leader| leader.id)
     }
@@ -75,10 +75,11 @@ pub struct ListedMember {
     pub trouble: Option<String>,
 }
 
-/// Everybody's answer, or why there is none.
+/// The answer of each member, or why there is none.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The leader's own view, if it answered; in available mode, of several leaders the eldest's.
+    /// The leader's own view, if it answered. If there are several leaders in available mode, the view of the eldest
+    /// one.
     pub view: NodeReport,
     pub nodes: BTreeMap<u32, Result<NodeReport, String>>,
 }
@@ -101,7 +102,7 @@ pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
         let answer = answer.await.map_err(|error| error.to_string());
         nodes.insert(id, answer.and_then(|answer| answer.map_err(|error| why(&error))));
     }
-    // The one that was asked first may be known by another address than the one it was reached at.
+    // The node that was asked first may be known by another address than the one it was reached at.
     let own = nodes.entry(first.node.id).or_insert_with(|| Ok(first.clone()));
     if own.is_err() {
         *own = Ok(first.clone());
@@ -113,7 +114,7 @@ fn read(answer: Result<Answer, CallError>) -> Result<NodeReport, CallError> {
     answer?.taken()?.read()
 }
 
-/// In a table there is no room for the address, which stands beside it anyway.
+/// The reason without the address, which is in the table already.
 fn why(error: &CallError) -> String {
     match error {
         CallError::NotReached { tried } => tried.iter().map(|one| one.why.clone()).collect(),
@@ -122,8 +123,9 @@ fn why(error: &CallError) -> String {
     }
 }
 
-/// In safe mode the view of the leader of the greatest epoch: a deposed leader may not know yet that it is one. In
-/// available mode each side has a leader, and the side of the eldest is the one that the others join.
+/// The leader's view. In safe mode it is the view of the leader with the greatest epoch, because a deposed leader may
+/// not know yet that it is one. In available mode each side has a leader, and the other sides join the side of the
+/// eldest.
 fn leading(nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Option<NodeReport> {
     let leaders = || nodes.values().flatten().filter(|report| report.role == "leader");
     match leaders().all(NodeReport::is_available) {
@@ -132,7 +134,8 @@ fn leading(nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Option<NodeRepo
     }
 }
 
-/// `7.1`: the greater counter, then the lower leader, is the greater epoch.
+/// The order of epochs such as `7.1`. An epoch is greater if its counter is greater, or if the counters are equal and
+/// its leader is lower.
 pub fn epoch_order(text: &str) -> (u64, std::cmp::Reverse<u32>) {
     let (counter, leader) = text.split_once('.').unwrap_or((text, ""));
     (counter.parse().unwrap_or(0), std::cmp::Reverse(leader.parse().unwrap_or(u32::MAX)))

@@ -27,7 +27,7 @@ pub fn table(cluster: &Cluster) -> String {
     text
 }
 
-/// What a node would have an operator look at, and which node says so.
+/// The remarks that nodes make for their operator, each with the name of the node.
 fn remarks(cluster: &Cluster) -> Vec<String> {
     let said =
         cluster.nodes.iter().filter_map(|(id, answer)| Some((id, answer.as_ref().ok()?.remark.as_ref()?)));
@@ -49,7 +49,7 @@ fn headline(view: &NodeReport) -> String {
     format!("cluster {} ({}): {leader}{heir}{held}", view.cluster, view.mode)
 }
 
-/// In available mode: that there are sides, each with a leader of its own.
+/// In available mode: a text that there are several sides, each with a leader of its own.
 fn split(cluster: &Cluster) -> String {
     let sides = sides(cluster);
     if sides.len() < 2 {
@@ -63,8 +63,8 @@ fn split(cluster: &Cluster) -> String {
     )
 }
 
-/// Every leader with those who say that they follow it, itself included; in available mode only. Who says something else
-/// than its leader does is between two of them.
+/// Every leader with the nodes that say that they follow it, itself included; in available mode only. A node whose
+/// own answer differs from its leader's is between two sides.
 fn sides(cluster: &Cluster) -> BTreeMap<u32, Vec<u32>> {
     let mut sides: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let answered = cluster.nodes.iter().filter_map(|(id, answer)| Some((*id, answer.as_ref().ok()?)));
@@ -88,7 +88,7 @@ fn row(cluster: &Cluster, member: &ListedMember) -> [String; 10] {
         () => "",
     };
     let (id, name) = (member.id.to_string(), member.name.clone());
-    // Nobody lags behind itself.
+    // A leader does not lag behind itself.
     let lag = member.lag.filter(|_| !leads).map_or(NONE.to_string(), |lag| lag.to_string());
     let heard = member.last_heard_ms.filter(|_| !leads).map_or(NONE.to_string(), span);
     let (role, epoch, commit, applied, own_trouble) = match own {
@@ -104,7 +104,7 @@ fn row(cluster: &Cluster, member: &ListedMember) -> [String; 10] {
     [mark.into(), id, name, role, epoch, commit, applied, lag, heard, trouble.join(", ")]
 }
 
-/// What a node says is wrong with itself.
+/// The problems that a node reports about itself.
 fn troubles(own: &NodeReport, view: &NodeReport, member: &ListedMember) -> Vec<String> {
     let mut troubles = Vec::new();
     if let Some(side) = own.side().filter(|side| own.is_available() && view.side() != Some(*side)) {
@@ -129,7 +129,7 @@ fn span(ms: u64) -> String {
     }
 }
 
-/// Every member's own answer under its id; null and a reason for who gave none.
+/// Every member's own answer under its id. A member without an answer has null and a reason.
 pub fn json(cluster: &Cluster) -> Value {
     let view = &cluster.view;
     let nodes: Vec<_> = view
@@ -254,7 +254,7 @@ cluster shop (available): node-1 leads in epoch 7.1
         assert_eq!(table(&cluster), expected);
         let value = json(&cluster);
         assert_eq!(value["sides"], json!([{"leader": 1, "nodes": [1]}, {"leader": 2, "nodes": [2, 3]}]));
-        // In safe mode a node that has not heard of a new leader yet is no side.
+        // In safe mode a node that has not heard of a new leader yet is not a side.
         cluster.nodes.values_mut().flatten().for_each(|report| report.mode = "safe".into());
         assert!(!table(&cluster).contains("side"), "{}", table(&cluster));
     }

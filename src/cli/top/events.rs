@@ -1,4 +1,4 @@
-//! What happens in the cluster, as long as somebody looks.
+//! The events of the cluster, as long as the screen is shown.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use tokio::time::sleep;
 
 use crate::client::{Client, FeedEvent, FeedOptions};
 
-/// More than a screen has lines for.
+/// The bound of kept events: more than a screen has lines for.
 const KEPT_MOST: usize = 50;
 
-/// After an outage that the feed did not outlast.
+/// The pause after an outage that the feed did not survive.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// All but what programs write: that is a rate, and too much to read.
+/// All kinds but the writes of programs: these are shown as a rate, and are too many to read.
 const KINDS: [&str; 14] = [
     "new_leader",
     "new_state",
@@ -46,7 +46,7 @@ impl Events {
         Events { kept, task }
     }
 
-    /// The newest first.
+    /// The events, the newest first.
     pub fn newest(&self) -> Vec<String> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
@@ -83,7 +83,7 @@ async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
     }
 }
 
-/// The kind, and what it is about.
+/// An event as a line: its kind, and what it is about.
 fn line(event: &FeedEvent) -> String {
     let about = ["role", "id", "instance_id", "epoch", "reason", "key", "name", "election"];
     let words = about.iter().filter_map(|name| {

@@ -1,4 +1,4 @@
-//! What is on the screen at one moment, cut to its size.
+//! The contents of the screen at one moment, cut to its size.
 
 use serde_json::Value;
 
@@ -11,23 +11,23 @@ use crate::cli::table::Table;
 pub struct ScreenFrame {
     pub status: String,
     pub rate: Option<Rate>,
-    /// None where they cannot be seen.
+    /// `None` if the roles cannot be read.
     pub roles: Option<Vec<Value>>,
-    /// The newest first.
+    /// The events, the newest first.
     pub events: Vec<String>,
 }
 
-/// Of the events, if there are so many; the roles have what is left.
+/// The number of lines for events, if there are that many. The roles get the rest.
 const EVENTS_LEAST: usize = 6;
 
 impl ScreenFrame {
-    /// Lines of at most so many characters, and at most so many lines: the nodes, then roles and events.
+    /// At most `rows` lines of at most `columns` characters: the nodes, then roles and events.
     pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
         let mut lines: Vec<String> = self.status.lines().map(str::to_string).collect();
         lines.extend(["".to_string(), self.rate_line()]);
         let left = rows.saturating_sub(lines.len());
         let events = self.events.len().min(EVENTS_LEAST);
-        // A heading and an empty line for each.
+        // Each of the two lists has a heading and an empty line.
         let for_roles = left.saturating_sub(events + 4);
         lines.extend(self.role_lines(for_roles));
         if !self.events.is_empty() {

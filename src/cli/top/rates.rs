@@ -1,8 +1,8 @@
-//! From two looks at a leader's counters to what happened between them.
+//! Rates, computed from two looks at a leader's counters.
 
 use tokio::time::Instant;
 
-/// Of one leader, since it started.
+/// The counters of one leader, since it started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
     url: String,
@@ -12,7 +12,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// None where it is not a page of metrics.
+    /// Returns `None` if the page is not a page of metrics.
     pub fn read(url: &str, page: &str) -> Option<Figures> {
         let number = |name: &str| {
             let of = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<f64>().ok();
@@ -30,7 +30,7 @@ impl Figures {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub records_a_second: f64,
-    /// On average; none if nothing was committed.
+    /// The average time of a commit. `None` if nothing was committed.
     pub commit_ms: Option<f64>,
 }
 
@@ -38,7 +38,8 @@ pub struct Rate {
 pub struct Rates(Option<(Instant, Figures)>);
 
 impl Rates {
-    /// None at the first look, and where another node leads or the same one has started anew.
+    /// The rate since the previous look. Returns `None` at the first look, and if another node leads or the same one
+    /// was restarted.
     pub fn of(&mut self, at: Instant, figures: Option<Figures>) -> Option<Rate> {
         let before = std::mem::replace(&mut self.0, figures.clone().map(|figures| (at, figures)));
         let ((then, before), now) = (before?, figures?);

@@ -7,11 +7,12 @@ use rustix::termios::tcgetwinsize;
 use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
 
-/// Another screen than the one with the shell's lines, and no cursor; and back.
+/// Control sequences: switch to a separate screen without a cursor, and back.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
-/// From the upper left corner; what is left of the line is cleared behind each, and what is left of the screen at the end.
+/// Control sequences: draw from the upper left corner, clear the rest of each line, and clear the rest of the screen
+/// at the end.
 const HOME: &str = "\u{1b}[H";
 const REST_OF_LINE: &str = "\u{1b}[K\r\n";
 const REST: &str = "\u{1b}[J";
@@ -34,7 +35,7 @@ impl Screen {
         if !self.is_terminal {
             return write(&format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n")));
         }
-        // Asked each time: a window may have another size by now.
+        // The size is read each time, because the window may have changed.
         let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
         let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
         let lines: usize = rows;

@@ -1,4 +1,4 @@
-//! Who leads, why, and who would be next.
+//! Explains which node leads, why, and which one would be next.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! What is the matter with one node, by its own word and by the leader's.
+//! Explains the state of one node, by its own answer and by the leader's.
 
 use crate::cli::exit::Failure;
 use crate::cli::status::{Cluster, ListedMember};
 use serde_json::{Value, json};
 
-/// `wanted` is its id or its name.
+/// The explanation of one node. `wanted` is its id or its name.
 pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
     let is_wanted = |member: &&ListedMember| member.name == wanted || member.id.to_string() == wanted;
     let Some(member) = cluster.view.members.iter().find(is_wanted) else {
@@ -56,9 +56,9 @@ pub fn lines(told: &Value) -> Vec<String> {
     std::iter::once(head).chain(says.map(|said| format!("  {said}"))).collect()
 }
 
-// Reading what a node tells.
+// Helpers that read a node's explanation.
 
-/// The text of a member, or nothing.
+/// The text of a member, or an empty text.
 pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
@@ -67,20 +67,20 @@ pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whom nobody could ask, as the last lines.
+/// The nodes that could not be asked, as the last lines.
 pub fn silent(value: &Value) -> impl Iterator<Item = String> {
     list(value, "silent")
         .iter()
         .map(|node| format!("{} was not heard: {}.", text(node, "name"), text(node, "why")))
 }
 
-// What is asked about.
+// The subject of the question.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Leader,
     Role(String),
-    /// By id or name.
+    /// A node, by id or name.
     Node(String),
     Conflict(String),
     Call(String),

@@ -1,4 +1,4 @@
-//! The files in the repository say what the code does.
+//! The files in the repository agree with the code.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ fn every_default_is_explained() {
     for (number, line) in
         lines.iter().enumerate().filter(|(_, line)| line.contains(" = ") && !line.starts_with('#'))
     {
-        // A text and the file with it are explained together.
+        // A secret and the file that holds it share one explanation.
         let above =
             if line.starts_with("cluster_secret =") || line.starts_with("admin_token =") { 2 } else { 1 };
         assert!(lines[number - above].starts_with('#'), "{line}");
@@ -51,7 +51,8 @@ fn the_other_files_are_their_profiles() {
     assert_eq!(Start::config(DEFAULT).good().timing, Timing::lan());
 }
 
-/// Heartbeats, the time until a leader counts as dead, declarations, an election, and the look for other leaders.
+/// The intervals of heartbeats, the time until a leader counts as dead, declarations, an election, and the search for
+/// other leaders.
 #[test]
 fn the_numbers_of_the_original_design() {
     let config = Start::config(SEED).good();
@@ -95,7 +96,7 @@ fn files_that_cannot_be_read_are_mistakes() {
     let found = load_from(&missing, Some(missing.clone())).unwrap_err();
     let line = "no/such/file: cannot be read: No such file or directory (os error 2)";
     assert_eq!(found, [line, line]);
-    // A folder opens and does not read.
+    // A folder can be opened, but not read.
     let folder = load_from(Path::new("src"), None).unwrap_err();
     assert!(folder[0].starts_with("src: cannot be read: "), "{folder:?}");
 }
@@ -107,7 +108,7 @@ fn load_from(topology: &Path, config: Option<PathBuf>) -> Result<Config, Vec<Str
     load(sources).map(|loaded| loaded.config).map_err(lines)
 }
 
-/// Any file of one long line will do as a secret.
+/// Any file with one long line can serve as a secret.
 fn secret_of_the_test() -> Flags {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tidy/sizes.txt");
     Flags { cluster_secret_file: Some(file.display().to_string()), ..Flags::default() }

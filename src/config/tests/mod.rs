@@ -1,4 +1,4 @@
-//! The configuration as an operator meets it: texts in, settings or a list of mistakes out.
+//! The configuration as an operator sees it: texts go in, and settings or a list of mistakes come out.
 
 mod files;
 mod mutations;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::files::File;
 use super::{Config, Flags, Loaded, Mistakes, assemble};
 
-/// Three nodes that only this machine reaches, so that no secret is wanted.
+/// Three nodes that only this machine can reach, so that no secret is needed.
 const LOCAL: &str = r#"{
   "node": {"name": "n1", "id": 1},
   "clusters": [
@@ -23,7 +23,7 @@ const LOCAL: &str = r#"{
 }
 "#;
 
-/// Everything that a node is started with.
+/// All inputs with which a node is started.
 #[derive(Clone, Debug)]
 struct Start {
     config: Option<String>,

@@ -1,4 +1,4 @@
-//! Files that were damaged or mistyped: an answer each time, and a readable one.
+//! Files that were damaged or mistyped: each gets an answer, and a readable one.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ const CONFIG: &str = include_str!("../../../config/default.toml");
 const EXAMPLE: &str = include_str!("../../../topology.example.json");
 const ROUNDS: u64 = 10_000;
 
-/// What is likely to be written into such a file, and what is likely to hurt.
+/// Pieces of text that are likely in such a file, or likely to do harm.
 const SCRAPS: [&str; 28] = [
     "\"",
     "{",
@@ -45,7 +45,7 @@ const SCRAPS: [&str; 28] = [
     "$serde_json::private::RawValue",
 ];
 
-/// Cuts out, doubles, swaps or inserts a few times.
+/// Cuts, doubles, swaps or inserts text a few times.
 fn mutated(text: &str, rng: &mut Dice) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..=rng.place(4) {
@@ -62,7 +62,7 @@ fn mutated(text: &str, rng: &mut Dice) -> String {
     chars.into_iter().collect()
 }
 
-/// One part of a file, without the comments, where a mutation hits nothing.
+/// One part of a file, without the comments, where a mutation has no effect.
 fn part(config: &str, rng: &mut Dice) -> String {
     let parts: Vec<&str> = config.split("\n[").collect();
     let (first, at) = (parts[0].to_string(), rng.place(parts.len()));
@@ -71,7 +71,7 @@ fn part(config: &str, rng: &mut Dice) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Whether there are none. Mistakes are said in one line each.
+/// Whether there are no mistakes. Also checks that each mistake is one line.
 fn is_accepted(mistakes: Option<Mistakes>) -> bool {
     let Some(mistakes) = mistakes else {
         return true;
@@ -86,7 +86,7 @@ fn accepts_settings(text: &str) -> bool {
     is_accepted(Start::config(text).run().err())
 }
 
-/// The topology alone: half of the time of a start goes into settings that are the same each time.
+/// Checks the topology alone: half of the time of a start goes into settings that are the same each time.
 fn accepts_topology(text: &str) -> bool {
     let mut findings = Findings::default();
     let file = File { path: PathBuf::from("topology.json"), text: Ok(text.to_string()) };

@@ -1,4 +1,4 @@
-//! Defaults, file, environment, flags: the later overrules the earlier, key by key.
+//! Defaults, file, environment, flags: the later source overrules the earlier one, key by key.
 
 use super::Start;
 use crate::config::{Flags, LogFlags, LogLevel};

@@ -5,7 +5,7 @@ use crate::config::Flags;
 use crate::protocol::{Ack, Mode, Takeover};
 use crate::types::Span;
 
-/// The same three nodes where others reach them.
+/// The same three nodes with addresses that other machines can reach.
 fn exposed() -> String {
     LOCAL.replace("127.0.0", "10.0.0")
 }
@@ -58,7 +58,7 @@ fn leaders_are_asked_no_more_often_than_followers_are_told() {
     let line = "config.toml: timing.poll_ms: poll_ms must not be below heartbeat_ms, or leaders ask each other more often \
                 than they speak to those who follow them; here poll_ms = 99, heartbeat_ms = 100";
     assert_eq!(found, [line]);
-    // In safe mode nobody polls.
+    // No node polls in safe mode.
     assert_eq!(Start::config("timing.poll_ms = 99").good().timing.poll, Span::millis(99));
     assert_eq!(timing("poll = 5"), ["config.toml: timing.poll: there is no such key: did you mean poll_ms?"]);
 }
@@ -94,7 +94,7 @@ fn timings_do_not_contradict_each_other() {
     let patience = "config.toml: timing.lease_ms: lease_ms must not outlast dead_after_ms: a silent leader is suspected by \
                     then (P11); here lease_ms = 1500, dead_after_ms = 500";
     assert_eq!(timing("lease_ms = 1500"), [patience]);
-    // Named at the key that was set, of the two.
+    // The mistake is reported at the one of the two keys that is set.
     let lost_beat = "config.toml: timing.heartbeat_ms: dead_after_ms must cover two beats, or one lost beat is a death \
                      (P3); here dead_after_ms = 500, heartbeat_ms = 300";
     assert_eq!(timing("heartbeat_ms = 300\nlease_ms = 400"), [lost_beat]);
@@ -105,12 +105,13 @@ fn timings_do_not_contradict_each_other() {
 
 #[test]
 fn a_mistaken_number_contradicts_nothing() {
-    // With the default for what is misspelt, cut off or mistyped, each of these would contradict a lease of 2 s.
+    // With the default in place of the misspelt, shortened or mistyped value, each of these would contradict a lease
+    // of 2 s.
     for keys in ["dead_after_mss = 5000", "dead_after = 5000", "dead_after_ms = '5s'", "dead_after_ms = 0"] {
         assert_eq!(timing(&format!("lease_ms = 2000\n{keys}")).len(), 1, "{keys}");
     }
     assert_eq!(Start::config("timing = 5\nlimits = []").bad().len(), 2);
-    // What a higher layer corrects is judged.
+    // A value that a higher layer corrects is judged.
     let corrected = Start {
         config: Some("timing.lease_ms = ''".to_string()),
         ..Start::env(&[("ELDEST_TIMING__LEASE_MS", "5000")])
@@ -219,7 +220,7 @@ fn secrets_are_long_enough_and_given_once() {
             "cluster_secret: this value is of the wrong type: write a text in quotes",
         ),
     ] {
-        // Where a secret is given and bad, that one is wanted is not said once more.
+        // If a secret is given and bad, the message that a secret is needed does not appear as well.
         let start = Start { topology: exposed(), ..Start::config(text) };
         let start =
             if text.contains("admin") { Start { topology: LOCAL.to_string(), ..start } } else { start };
@@ -227,7 +228,7 @@ fn secrets_are_long_enough_and_given_once() {
     }
 }
 
-/// P51: where it is proved who speaks, by the secret or by certificates alone, another node's word counts.
+/// P51: if the secret or certificates prove the caller's identity, another node's word counts.
 #[test]
 fn who_speaks_is_proved_by_a_secret_or_by_certificates() {
     let config = Start::default().good();
@@ -301,7 +302,7 @@ fn the_digests_are_of_ids_and_of_mode_and_timings() {
     for key in ["heartbeat_ms = 101", "drift_percent = 2", "hold_most_ms = 600001", "stagger_ms = 0"] {
         assert_ne!(digest(Start::config(&format!("timing.{key}"))), plain, "{key}");
     }
-    // Nobody polls in safe mode.
+    // No node polls in safe mode.
     assert_eq!(digest(Start::config("timing.poll_ms = 999")), plain);
     let available = digest(Start::config("mode = 'available'"));
     assert_ne!(available, plain);

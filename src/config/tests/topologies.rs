@@ -133,7 +133,7 @@ fn this_node_is_one_of_them() {
     let chosen =
         |node| Start { flags: Flags { node: Some(node), ..Flags::default() }, ..Start::topology(&without) };
     assert_eq!(chosen(2).good().me, NodeId(2));
-    // The file's own word is overruled, and not compared.
+    // The flag overrules the file's own `node`, and the two are not compared.
     let other = Start { flags: Flags { node: Some(2), ..Flags::default() }, ..Start::default() };
     assert_eq!(other.good().me, NodeId(2));
 }

@@ -1,4 +1,4 @@
-//! Everything wrong at once, and every mistake in one answer.
+//! Everything is wrong at once, and one answer reports every mistake.
 
 use super::Start;
 use crate::config::Flags;

@@ -1,4 +1,4 @@
-//! How an election is set up.
+//! The options of an election.
 
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ use crate::random;
 use crate::seat::Seat;
 use crate::ties::HeldBy;
 
-/// How long a follower waits at the cluster for the role before it asks again.
+/// The default time that a follower waits at the cluster for the role before it asks again.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// Longer, and a cluster or a proxy may take the call for lost.
+/// The longest such wait. A cluster or a proxy may take a longer call for lost.
 const CHECK_MOST: Duration = Duration::from_secs(30);
 
+/// The options of an election.
 #[derive(Clone, Debug)]
 pub struct ElectionBuilder<B> {
     seat: Seat<B>,
@@ -30,11 +31,12 @@ pub struct ElectionBuilder<B> {
 }
 
 impl<B: Backend> Election<B> {
+    /// Begins the options of an election for this role.
     pub fn builder(backend: B, role: impl Into<String>) -> ElectionBuilder<B> {
         ElectionBuilder::new(backend, role.into())
     }
 
-    /// With all defaults.
+    /// An election with all defaults. Fails as [`ElectionBuilder::build`] does.
     pub fn new(backend: B, role: impl Into<String>) -> Result<Election<B>, Error> {
         Election::builder(backend, role).build()
     }
@@ -61,60 +63,61 @@ impl<B: Backend> ElectionBuilder<B> {
         }
     }
 
-    /// One life of a process; a random name unless told.
+    /// Identifies one life of a process. Default: a random name.
     pub fn instance_id(mut self, id: impl Into<String>) -> Self {
         self.seat.instance_id = id.into();
         self
     }
 
-    /// For people; the program's name unless told.
+    /// A name for people. Default: the name of the program.
     pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
         self.identifier = Some(identifier.into());
         self
     }
 
-    /// How long the role stays with a leader that is not heard of; 30 s unless told.
+    /// The time for which a leader that sends no renewal keeps the role. Default: 30 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.seat.ttl = ttl;
         self
     }
 
-    /// A third of the ttl unless told: 10 s.
+    /// The interval of renewals. Default: a third of the ttl, which is 10 s.
     pub fn renew_every(mut self, span: Duration) -> Self {
         self.renew_every = Some(span);
         self
     }
 
-    /// How long a follower waits at the cluster before it asks again; 5 s unless told, 30 s at most.
+    /// The time that a follower waits at the cluster for the role before it asks again. Default: 5 s, at most 30 s.
     pub fn check_every(mut self, span: Duration) -> Self {
         self.check_every = span;
         self
     }
 
-    /// Among those who wait, higher goes first; 0 unless told.
+    /// Among the contenders that wait, a higher priority goes first. Default: 0.
     pub fn priority(mut self, priority: i64) -> Self {
         self.seat.priority = priority;
         self
     }
 
-    /// Where others find the leader.
+    /// The address at which others find the leader.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.seat.address = Some(address.into());
         self
     }
 
-    /// A connection besides the lease, unless told.
+    /// Selects how the role is held. Default: by a lease and a connection.
     pub fn held_by(mut self, held_by: HeldBy) -> Self {
         self.seat.held_by = held_by;
         self
     }
 
+    /// The metadata that others see while this process leads. Default: none.
     pub fn metadata(mut self, metadata: Value) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Not started yet.
+    /// Checks the options and returns the election, which is not started yet. Fails with [`Error::BadOption`].
     pub fn build(mut self) -> Result<Election<B>, Error> {
         self.seat.renew_every = self.renew_every.unwrap_or(self.seat.ttl / RENEWALS);
         self.seat.check()?;

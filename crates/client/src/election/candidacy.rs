@@ -1,4 +1,4 @@
-//! This process's part in the election of a role's leader.
+//! This process as a candidate in the election of a role's leader.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,13 +15,14 @@ use crate::backend::Backend;
 use crate::error::Error;
 use crate::http::Client;
 
-/// Orders for a running election that wait: a person gives one at a time.
+/// Bound of the queue of orders for a running election. A person gives one order at a time.
 const ORDERS_MAX: usize = 8;
 
-/// The longest that [`Election::wait_for_election`] waits unless told.
+/// The usual bound for [`Election::wait_for_election`].
 pub const ELECTION_WAIT: Duration = Duration::from_secs(30);
 
-/// Stands for a role. Dropping it stops the renewals, and the role lapses; [`Election::stop`] gives it back.
+/// A candidacy for a role. [`Election::stop`] releases the role. Dropping the election stops the renewals, and the
+/// role lapses.
 #[derive(Debug)]
 pub struct Election<B: Backend = Client> {
     pub(super) core: Arc<Core<B>>,
@@ -39,7 +40,8 @@ impl<B: Backend> Election<B> {
         Election { core: core.into(), running: Mutex::default() }
     }
 
-    /// Begins to stand for the role, and returns at once; nothing if it has begun. Within a runtime.
+    /// Starts the candidacy, and returns at once. Does nothing if it has started. Must be called within a tokio
+    /// runtime.
     pub fn start(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
@@ -50,61 +52,65 @@ impl<B: Backend> Election<B> {
         }
     }
 
-    /// Gives the role back, and stands for it no more. Whoever leads must have ended its work before.
+    /// Releases the role and ends the candidacy. A leader must have ended its work before this call.
     pub async fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { orders, task }) = running {
             self.core.stopping();
-            // Not before the cluster is asked, but before it is told: from here on this process does not lead.
+            // The belief ends before the role is released: from here on this process does not lead.
             self.core.belief.end();
             let _ = orders.send(Order::Stop).await;
             let _ = task.await;
         }
     }
 
-    /// Whether this process leads at this very moment.
+    /// Whether this process leads at this moment, by the clock.
     pub fn is_leader(&self) -> bool {
         self.core.belief.is_held()
     }
 
-    /// Of the lease that is held at this moment.
+    /// The fencing token of the lease, if this process leads at this moment.
     pub fn token(&self) -> Option<u64> {
         self.core.belief.token()
     }
 
+    /// The present status of the election.
     pub fn status(&self) -> Status {
         *self.core.status.borrow()
     }
 
-    /// This process's name among those who stand for the role.
+    /// The instance id of this process among the candidates for the role.
     pub fn id(&self) -> &str {
         &self.core.seat.instance_id
     }
 
-    /// For people.
+    /// The name of this process for people.
     pub fn identifier(&self) -> &str {
         &self.core.identifier
     }
 
+    /// The name of the role.
     pub fn role(&self) -> &str {
         &self.core.seat.role
     }
 
-    /// Who leads, as far as this process has heard.
+    /// The instance id of the leader, as far as this process has heard.
     pub fn leader(&self) -> Option<String> {
         self.core.leader()
     }
 
-    /// Waits until the first election since the start is decided, and says whether this process leads.
+    /// Waits until the first election since the start is decided, for `most` at most. Returns whether this process
+    /// leads.
     pub async fn wait_for_election(&self, most: Duration) -> bool {
         let mut decided = self.core.decided.subscribe();
-        // Over time is an answer, too: whoever leads, this process is not known to.
+        // A timeout is no error: the answer is then whether this process leads at this moment.
         let _ = timeout(most, decided.wait_for(|decided| *decided)).await;
         self.is_leader()
     }
 
-    /// Names the leader: this process, or the one of this id; whoever led before has lost. Needs the admin token
-    /// where the cluster asks for one.
+    /// Makes the instance with this id the leader, or this process if `id` is `None`. The leader before it loses the
+    /// role. The call needs the admin token if the cluster requires one. If this process is to lead and this election
+    /// is not running, the call fails with [`Error::NotRunning`].
     pub async fn elect(&self, id: Option<&str>) -> Result<(), Error> {
         let orders = self.orders();
         let seat = &self.core.seat;
@@ -131,16 +137,17 @@ impl<B: Backend> Election<B> {
         running.as_ref().map(|running| running.orders.clone())
     }
 
+    /// The metadata that others see while this process leads, if any is set.
     pub fn metadata(&self) -> Option<Value> {
         self.core.metadata()
     }
 
-    /// Shown to others from the next grant on.
+    /// Sets the metadata that others see from the next grant on.
     pub fn set_metadata(&self, metadata: Value) {
         self.core.set_metadata(metadata);
     }
 
-    /// What happens from now on.
+    /// The events from now on.
     pub fn events(&self) -> ElectionEvents {
         ElectionEvents::of(&self.core.events)
     }
@@ -150,9 +157,9 @@ impl<B: Backend> Election<B> {
         self.core.belief.lost().await;
     }
 
-    /// Runs `work` if this process leads, with the token; None if it does not.
+    /// Runs `work` with the token if this process leads. Returns `None` if it does not lead.
     ///
-    /// Work that is under way when the lease is lost is dropped, and that is [`Error::LeaseLost`].
+    /// If the lease is lost while the work runs, the work is dropped and the call fails with [`Error::LeaseLost`].
     pub async fn leader_only<T>(&self, work: impl AsyncFnOnce(u64) -> T) -> Result<Option<T>, Error> {
         let Some(token) = self.token() else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What an election's task and its handle share.
+//! The state that an election's task and its handle share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::error::Error;
 use crate::lease::{Belief, Term};
 use crate::seat::Seat;
 
+/// An order to the task of an election.
 #[derive(Debug)]
 pub enum Order {
-    /// Somebody has named this process.
+    /// An `elect` call has made this process the leader.
     Elected(Term),
-    /// Somebody has named another one.
+    /// An `elect` call has made another instance the leader.
     Deposed {
         by: String,
         token: u64,
@@ -24,6 +25,7 @@ pub enum Order {
     Stop,
 }
 
+/// The state of an election.
 #[derive(Debug)]
 pub struct Core<B> {
     pub seat: Seat<B>,
@@ -36,11 +38,12 @@ pub struct Core<B> {
     pub events: broadcast::Sender<ElectionEvent>,
     metadata: Mutex<Option<Value>>,
     leader: Mutex<Option<String>>,
-    /// What was told last, so that nothing is told twice.
+    /// The role in the last event, so that no event is sent twice.
     told: Mutex<Role>,
 }
 
 impl<B: Backend> Core<B> {
+    /// The state of an election that is not started.
     pub fn new(seat: Seat<B>, check_every: Duration, identifier: String, metadata: Option<Value>) -> Core<B> {
         let belief = Belief::none(seat.backend.clock());
         Core {
@@ -57,28 +60,33 @@ impl<B: Backend> Core<B> {
         }
     }
 
+    /// Notes the start: the first election is not decided yet.
     pub fn begin(&self) {
         self.decided.send_replace(false);
         self.status.send_replace(Status::Starting);
     }
 
+    /// Notes that the election is being stopped.
     pub fn stopping(&self) {
         self.status.send_replace(Status::Stopping);
     }
 
+    /// Notes that the election has stopped.
     pub fn stopped(&self) {
         self.status.send_replace(Status::Stopped);
     }
 
-    /// Nobody may listen, which is no failure.
+    /// Sends an event. It is no failure if there is no listener.
     pub fn tell(&self, event: ElectionEvent) {
         let _ = self.events.send(event);
     }
 
+    /// Sends an error as an event.
     pub fn tell_error(&self, error: Error) {
         self.tell(ElectionEvent::Error(Arc::new(error)));
     }
 
+    /// Begins the belief in this term, and sends the events of a victory.
     pub fn win(&self, term: Term) {
         self.belief.begin(term);
         self.tell(ElectionEvent::LeaderAcquired { token: term.token });
@@ -87,6 +95,7 @@ impl<B: Backend> Core<B> {
         self.decide(true);
     }
 
+    /// Ends the belief, forgets the leader, and sends the events of a loss if this process led.
     pub fn lose(&self) {
         self.belief.end();
         if *locked(&self.told) == Role::Leader {
@@ -96,6 +105,7 @@ impl<B: Backend> Core<B> {
         *locked(&self.leader) = None;
     }
 
+    /// Notes that an election is decided, and whether this process has won it.
     pub fn decide(&self, won: bool) {
         self.tell(ElectionEvent::ElectionCompleted(won));
         self.status.send_if_modified(|status| {
@@ -113,6 +123,7 @@ impl<B: Backend> Core<B> {
         self.tell(ElectionEvent::NewState(role));
     }
 
+    /// Notes the instance that leads, and sends an event if it is another one than before.
     pub fn note_leader(&self, id: &str) {
         let mut leader = locked(&self.leader);
         if leader.as_deref() != Some(id) {
@@ -122,7 +133,7 @@ impl<B: Backend> Core<B> {
         }
     }
 
-    /// That one leads no more, and nobody does as far as is known.
+    /// Notes that the instance with this id leads no more. If it was the known leader, no leader is known from now on.
     pub fn note_lost(&self, id: &str) {
         let mut leader = locked(&self.leader);
         if leader.as_deref() == Some(id) {
@@ -130,20 +141,23 @@ impl<B: Backend> Core<B> {
         }
     }
 
+    /// The instance id of the known leader.
     pub fn leader(&self) -> Option<String> {
         locked(&self.leader).clone()
     }
 
+    /// The present metadata.
     pub fn metadata(&self) -> Option<Value> {
         locked(&self.metadata).clone()
     }
 
+    /// Replaces the metadata.
     pub fn set_metadata(&self, metadata: Value) {
         *locked(&self.metadata) = Some(metadata);
     }
 }
 
-/// What is in there is whole at any time.
+/// No change of these values can panic half-way, so a poisoned lock can be used.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,8 +8,9 @@
 //!            or the feed tells of a newer grant
 //! ```
 //!
-//! A follower waits at the cluster for the role, so that it takes over the moment it is free. [`Election::is_leader`] asks
-//! the clock at each call, and turns false before the lease ends, whether or not any task of this process gets to run.
+//! A follower waits at the cluster for the role, so that it takes over the moment the role is free.
+//! [`Election::is_leader`] reads the clock at each call. It turns false before the lease ends, even if no task of
+//! this process gets to run.
 
 mod builder;
 mod candidacy;

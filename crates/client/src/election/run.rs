@@ -1,4 +1,4 @@
-//! An election's task.
+//! The task of an election.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,15 @@ use crate::lease::Term;
 use crate::pauses::Pauses;
 use crate::seat::{ANSWER_MOST, LEAVE_MOST, not_left};
 
-/// How a phase ends.
+/// The end of a phase, and what follows it.
 enum Next {
     Lead(Term),
     Follow,
-    /// In order: the role is given back.
+    /// A stop was ordered: the role is released.
     Stop,
 }
 
+/// Runs an election until it is stopped, and then releases the role. A release that fails is sent as an event.
 pub async fn run<B: Backend>(core: Arc<Core<B>>, mut orders: Receiver<Order>, own: WeakSender<Order>) {
     let following = follow(core.clone(), own);
     let mut next = Next::Follow;
@@ -46,7 +47,7 @@ pub async fn run<B: Backend>(core: Arc<Core<B>>, mut orders: Receiver<Order>, ow
     core.stopped();
 }
 
-/// Asks for the role until it is given.
+/// Asks for the role until it is granted.
 async fn campaign<B: Backend>(core: &Core<B>, orders: &mut Receiver<Order>) -> Next {
     core.tell(ElectionEvent::ElectionStarted);
     let (mut wait, mut lost) = (Duration::ZERO, false);
@@ -61,8 +62,9 @@ async fn campaign<B: Backend>(core: &Core<B>, orders: &mut Receiver<Order>) -> N
         let asked = match unless_ordered(core, orders, &mut asking).await {
             Ok(asked) => asked,
             Err(next) => {
-                // A node may be at work on a call whose connection is closed, and grant the role after `leave` has looked who holds it.
-                // Who waits in line is taken out of it when the connection closes.
+                // A node may still process a call whose connection is closed, and grant the role after `leave` has
+                // read the holder. A call that waits for the role has no such problem: its place in the queue ends
+                // when the connection closes.
                 if matches!(next, Next::Stop) && wait.is_zero() && begun.load(Ordering::Relaxed) {
                     let _ = timeout(ANSWER_MOST, asking).await;
                 }
@@ -88,8 +90,8 @@ async fn campaign<B: Backend>(core: &Core<B>, orders: &mut Receiver<Order>) -> N
     }
 }
 
-/// The work's result, unless an order comes first that changes what is to be done. The work goes on meanwhile: who
-/// waits at the cluster keeps its place there.
+/// Returns the result of the work, unless an order comes first that changes the phase. The work goes on while orders
+/// are read: a call that waits at the cluster keeps its place in the queue there.
 async fn unless_ordered<B: Backend, T>(
     core: &Core<B>,
     orders: &mut Receiver<Order>,
@@ -106,11 +108,11 @@ async fn unless_ordered<B: Backend, T>(
     }
 }
 
-/// The role, proved to be had.
+/// Asks for the role once, and returns the proved term.
 async fn ask_once<B: Backend>(core: &Core<B>, ask: &Acquire, again: bool) -> Result<Term, Error> {
     let grant = core.seat.backend.acquire(ask).await?;
     if again {
-        // The one before was decided against this process.
+        // The election before this one was decided against this process.
         core.tell(ElectionEvent::ElectionStarted);
     }
     core.seat.proved(&grant, !ask.wait.is_zero()).await
@@ -125,18 +127,18 @@ async fn reign<B: Backend>(core: &Core<B>, term: Term, orders: &mut Receiver<Ord
         Ok(_why) => Next::Follow,
         Err(next) => next,
     };
-    // A new grant to this process ends the old one, too.
+    // A new grant to this process also ends the old one.
     core.lose();
     next
 }
 
-/// What is to be done instead, if anything.
+/// What the order changes: the next phase, or `None`.
 fn obey<B: Backend>(core: &Core<B>, order: Option<Order>) -> Option<Next> {
     match order {
         None | Some(Order::Stop) => Some(Next::Stop),
         Some(Order::Elected(term)) => Some(Next::Lead(term)),
         Some(Order::Deposed { by, token }) => {
-            // Tokens rise: an older one is news of the past.
+            // Tokens rise: an order with a smaller token is outdated.
             let deposed = core.belief.token().map(|own| own < token);
             if deposed == Some(true) {
                 core.lose();
@@ -149,7 +151,7 @@ fn obey<B: Backend>(core: &Core<B>, order: Option<Order>) -> Option<Next> {
     }
 }
 
-/// Hears who leads, as long as there is somebody to tell.
+/// Follows who leads, as long as the election exists.
 async fn follow<B: Backend>(core: Arc<Core<B>>, orders: WeakSender<Order>) {
     let mut pauses = Pauses::new();
     loop {

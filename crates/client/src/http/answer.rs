@@ -1,4 +1,4 @@
-//! What a cluster has answered.
+//! The answers of a cluster.
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -14,16 +14,17 @@ use crate::problem::Problem;
 /// Status, headers and body of an answer that was read to its end.
 pub type Whole = (StatusCode, HeaderMap, Vec<u8>);
 
-/// What a node has answered.
+/// The answer of a node.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub url: String,
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// When the attempt that was answered began to be sent: what the answer grants, it grants no earlier.
+    /// When the answered attempt was sent. A lease that the answer grants is counted from this moment, so it cannot
+    /// be overestimated.
     pub sent: Moment,
-    /// An earlier attempt may have happened.
+    /// Whether an earlier attempt may have been applied.
     pub(crate) after_doubt: bool,
 }
 
@@ -36,7 +37,7 @@ impl Answer {
         self.taken().map_err(Error::from)
     }
 
-    /// Anything but success is a refusal.
+    /// The answer if it is a success. Any other status is [`CallError::Refused`] or [`CallError::Strange`].
     pub fn taken(self) -> Result<Answer, CallError> {
         if self.status.is_success() { Ok(self) } else { Err(self.refusal()) }
     }
@@ -48,13 +49,14 @@ impl Answer {
         }
     }
 
-    /// What a node says when it refuses.
+    /// The problem in the body of a refusal. `None` if the body has none.
     pub fn problem(&self) -> Option<Problem> {
         let problem: Problem = self.read().ok()?;
         (!problem.code.is_empty()).then(|| Problem { status: self.status.as_u16(), ..problem })
     }
 
-    /// The body, as JSON. What cannot be read of it is a string of its text ([`lenient`]).
+    /// Reads the body as JSON. A part that cannot be read becomes a string of its text ([`lenient`]). Fails with
+    /// [`CallError::Strange`].
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         let strange =
             |error: serde_json::Error| CallError::Strange { url: self.url.clone(), why: error.to_string() };
@@ -68,6 +70,7 @@ impl Answer {
         Ok(self.read()?)
     }
 
+    /// The header with this name. Returns `None` if it is missing or is not visible ASCII text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -77,7 +80,7 @@ impl Answer {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// What to name as `after` for the next page.
+    /// Pass this as `after` to get the next page. `None` on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One attempt of a call at one node, and what it tells.
+//! One attempt of a call at one node, and its outcome.
 
 use std::time::Duration;
 
@@ -9,18 +9,20 @@ use super::call::{Call, Repeat};
 use super::exchange::{Broken, exchange, prepared};
 use crate::clock::Clock;
 
+/// The outcome of one attempt.
 #[derive(Debug)]
 pub enum Attempt {
-    /// The node has decided.
+    /// The node has answered, and the answer is final.
     Answered(Answer),
     /// Another node leads.
     Elsewhere { leader: Option<String>, why: String },
-    /// It has surely not happened.
+    /// The call was certainly not applied.
     NotDone { why: String },
-    /// It may have happened.
+    /// The call may have been applied.
     Doubtful { why: String },
 }
 
+/// Sends the call once to this node, and judges the outcome.
 pub async fn attempt(
     http: &Client,
     clock: &Clock,
@@ -44,7 +46,7 @@ pub async fn attempt(
     }
 }
 
-/// What a node answers is its word only if it is a node's: a proxy's 502 says nothing of what happened.
+/// Judges an answer. Only a node's own answer is authoritative: a proxy's 502 says nothing about what happened.
 fn judged(answer: Answer) -> Attempt {
     let problem = answer.problem();
     let why = || match &problem {

@@ -1,8 +1,8 @@
-//! One call at a time, sent once: for tools that show what a cluster says, and decide themselves what to do about a failure.
+//! Single calls, each sent once. They are for tools that show what a cluster answers, and decide themselves how to
+//! handle a failure.
 //!
-//! A [`Client`](super::Client) repeats calls, remembers the leader and tells refusals apart. A [`Caller`] does the least that
-//! still is a call of a cluster: it tries the nodes in turn while nothing has been sent, and goes where a node that does not
-//! lead points to, once.
+//! A [`Client`](super::Client) retries calls, remembers the leader and distinguishes refusals. A [`Caller`] does
+//! less: it tries the nodes in turn while nothing has been sent, and follows one redirect to the leader.
 
 use std::time::Duration;
 
@@ -22,62 +22,70 @@ use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::problem::Tried;
 
-/// A node in the same room answers a connection in a millisecond, one across the world in half a second.
+/// The limit for a connection. It takes a millisecond to a node in the same room, and half a second to one across the
+/// world.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
-/// Looking never waits for a majority.
+/// The limit of a read. A read never waits for a majority.
 pub const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// After it the next node is asked, too: longer than any answer of a healthy node takes, shorter than people wait.
+/// After this time the next node is asked, too. It is longer than any answer of a healthy node takes, and short
+/// enough for people.
 const HEDGE: Duration = Duration::from_millis(700);
 
-/// A hand-over waits until the heir has caught up.
+/// The limit of an action. A hand-over waits until the new leader has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
 
-/// What to ask for.
+/// One call.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
-    /// With its query.
+    /// The path with its query.
     pub path: String,
     pub headers: Vec<(&'static str, String)>,
-    /// JSON.
+    /// The body, as JSON.
     pub body: Option<Vec<u8>>,
-    /// How long the whole answer may take.
+    /// The time limit for the whole answer.
     pub within: Duration,
 }
 
 impl Request {
+    /// A call without a body. Its time limit is [`LOOK_MAX`] for a read, and [`ACT_MAX`] for any other method.
     pub fn new(method: Method, path: impl Into<String>) -> Request {
         let within = if method.is_safe() { LOOK_MAX } else { ACT_MAX };
         Request { method, path: path.into(), headers: Vec::new(), body: None, within }
     }
 
+    /// A GET call.
     pub fn get(path: impl Into<String>) -> Request {
         Request::new(Method::GET, path)
     }
 
+    /// A POST call with a JSON body.
     pub fn post(path: impl Into<String>, body: &Value) -> Request {
         Request::new(Method::POST, path).body(body.to_string())
     }
 
+    /// Sets the body, which must be JSON.
     pub fn body(mut self, json: impl Into<Vec<u8>>) -> Request {
         self.body = Some(json.into());
         self
     }
 
+    /// Adds a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Request {
         self.headers.push((name, value.into()));
         self
     }
 
+    /// Sets the time limit for the whole answer.
     pub fn within(mut self, within: Duration) -> Request {
         self.within = within;
         self
     }
 }
 
-/// The way to any node, with its bounds. A clone shares connections.
+/// The connections to the nodes, with the credential. A clone shares the connections.
 #[derive(Clone, Debug)]
 pub struct Caller {
     client: Client,
@@ -85,18 +93,20 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The admin token is for orders, where the cluster asks for it.
+    /// A caller with the admin token for administrative calls, if the cluster requires it. Fails with
+    /// [`CallError::NoClient`].
     pub fn new(admin_token: Option<String>) -> Result<Caller, CallError> {
         Caller::with_tls(admin_token, &Tls::default())
     }
 
-    /// The same for nodes that speak TLS.
+    /// A caller of nodes that use TLS.
     pub fn with_tls(admin_token: Option<String>, tls: &Tls) -> Result<Caller, CallError> {
         let client = connections(CONNECT_MAX, tls).map_err(|why| CallError::NoClient { why })?;
         Ok(Caller { client, credential: admin_token })
     }
 
-    /// Makes the call at the first of these nodes that can be connected to, and at the leader if that one points there.
+    /// Calls the first of these nodes that accepts a connection. If that node names another leader, the call is sent
+    /// to the leader.
     pub async fn call<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
         let answer = self.first(urls, request).await?;
         match leader_elsewhere(&answer) {
@@ -105,8 +115,8 @@ impl Caller {
         }
     }
 
-    /// The first that can be connected to answers, of any status. Nothing is sent twice but what only looks: a node that takes
-    /// the question and is silent (it may be frozen) does not keep the others from answering.
+    /// Returns the answer of the first node that accepts a connection, with any status. Only reads are sent to
+    /// several nodes: if a node accepts a read and is silent (it may be frozen), the next node is asked, too.
     pub async fn first<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
         if request.method.is_safe() && urls.len() > 1 {
             let urls = urls.iter().map(|url| url.as_ref().to_string()).collect();
@@ -122,7 +132,7 @@ impl Caller {
         Err(CallError::NotReached { tried: unreached })
     }
 
-    /// The answer of this node, of any status.
+    /// The answer of this node, with any status.
     pub async fn at(&self, url: &str, request: &Request) -> Result<Answer, CallError> {
         let address = address(url, &request.path)?;
         let Request { method, headers, body, within, .. } = request;
@@ -131,7 +141,7 @@ impl Caller {
         answered.map_err(|broken| broken.at(url))
     }
 
-    /// An answer that is read as it comes, for as long as it lasts: from the first of these nodes that can be connected to.
+    /// Opens a stream that is read line by line as it comes, from the first of these nodes that accepts a connection.
     pub async fn open<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<Lines, CallError> {
         let mut unreached = Vec::new();
         for url in urls {
@@ -147,8 +157,8 @@ impl Caller {
         Ok(Lines::new(url.to_string(), self.begin_at(url, path).await?))
     }
 
-    /// An answer that is too large to be held: from the first of these nodes that can be connected to, or from the leader if that
-    /// one points there.
+    /// Opens an answer that is too large for memory, from the first of these nodes that accepts a connection, or from
+    /// the leader if that node names one.
     pub async fn download<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<LongAnswer, CallError> {
         let mut unreached = Vec::new();
         for url in urls {
@@ -168,7 +178,7 @@ impl Caller {
         Err(CallError::NotReached { tried: unreached })
     }
 
-    /// A body that is too large to be held, sent to this node; `within` is for all of it and for the answer.
+    /// Sends a body that is too large for memory to this node. `within` limits the whole upload and its answer.
     pub async fn upload(
         &self,
         url: &str,
@@ -188,7 +198,7 @@ impl Caller {
         let address = address(url, path)?;
         let credential = self.credential.as_deref();
         let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
-        // Nothing happens at whoever is asked: one that takes the connection and says nothing is passed over.
+        // A read changes nothing at the node, so a node that accepts the connection and says nothing is passed over.
         let Ok(sent) = timeout(LOOK_MAX, request.send()).await else {
             let why = format!("it took the connection and said nothing for {} s", LOOK_MAX.as_secs());
             return Err(CallError::NotReached { tried: vec![Tried { url: url.to_string(), why }] });
@@ -213,8 +223,8 @@ fn address(base: &str, path: &str) -> Result<Url, CallError> {
     url.join(path).map_err(|_| bad("write http://host:port"))
 }
 
-/// Asks the next node when one cannot be reached, or is silent for a while. The first answer counts; if there is none, what the
-/// first silent one came to.
+/// Asks the next node when a node cannot be reached, or is silent for a while. The first answer counts. If there is
+/// none, the result is the error of the first silent node.
 async fn hedged(caller: &Caller, urls: Vec<String>, request: &Request) -> Result<Answer, CallError> {
     let mut calls = JoinSet::new();
     let mut urls = urls.into_iter();
@@ -233,7 +243,7 @@ async fn hedged(caller: &Caller, urls: Vec<String>, request: &Request) -> Result
             Some(Ok(Err(CallError::NotReached { mut tried }))) => unreached.append(&mut tried),
             Some(Ok(Err(error @ CallError::NoAnswer { .. }))) => drop(silent.get_or_insert(error)),
             Some(Ok(answered)) => return answered,
-            // A task that panicked has said why.
+            // The panic of the task was reported already.
             Some(Err(_)) => {}
             None if !more => return Err(silent.unwrap_or(CallError::NotReached { tried: unreached })),
             None => {}

@@ -1,4 +1,4 @@
-//! A client of a cluster: its nodes and its bounds.
+//! A client of a cluster: its nodes and its time limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +19,30 @@ use crate::error::Error;
 use crate::problem::{Problem, Tried};
 use crate::random;
 
-/// Longer than a cluster takes to elect a leader, with every attempt on the way.
+/// The default deadline of a call: longer than a cluster takes to elect a leader, with every attempt that fails
+/// meanwhile.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A node that takes longer for an answer is given up for the next one.
+/// The default limit of one attempt. If a node takes longer for an answer, the next node is tried.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// A node in the same room answers a connection in a millisecond, one across the world in half a second.
+/// The limit for a connection. It takes a millisecond to a node in the same room, and half a second to one across the
+/// world.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 
-/// The header that shows who may speak for what is held.
+/// The header with the secret that shows that a caller may act for what is held.
 pub const SECRET: &str = "eldest-secret";
 
-/// The way to a cluster. A clone shares connections, and what is known of the leader; and whether it shows its secret for processes, too:
-/// who registers under the same name in its next life could not, unless it was told the secret.
+/// A client of a cluster. A clone shares the connections and the known leader.
+///
+/// The client shows its secret for processes only if [`ClientBuilder::secret`] has set it, or if the name of the
+/// process is random. Otherwise a process that registers under the same name in its next life would be refused: it
+/// does not know the random secret of its earlier life.
+// The flag says whether this clone shows the secret for processes.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Http>, bool);
 
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientBuilder {
     nodes: Vec<String>,
@@ -47,42 +54,46 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// How long one call may take with all its attempts; 10 s unless told.
+    /// The time limit of one call with all its attempts. Default: 10 s.
     pub fn deadline(mut self, deadline: Duration) -> ClientBuilder {
         self.deadline = deadline;
         self
     }
 
-    /// How long one attempt may take; 3 s unless told.
+    /// The time limit of one attempt. Default: 3 s.
     pub fn attempt_timeout(mut self, attempt: Duration) -> ClientBuilder {
         self.attempt = attempt;
         self
     }
 
-    /// Where the cluster lets in by tokens: one whose grants cover what this client does.
+    /// The token of this client, if the cluster requires tokens. Its grants must cover what the client does.
     pub fn token(mut self, token: impl Into<String>) -> ClientBuilder {
         self.credential = Some(token.into());
         self
     }
 
-    /// For orders, where the cluster asks for it: what may do everything else as well.
+    /// The admin token, for administrative calls if the cluster requires it. It also permits everything else.
     pub fn admin_token(self, token: impl Into<String>) -> ClientBuilder {
         self.token(token)
     }
 
-    /// What this client shows for what it holds: 1 to 256 ASCII characters that nobody else knows. Drawn anew for each client unless
-    /// told; a process that is to go on under another life's names is told the same again.
+    /// The secret that this client shows for what it holds, such as roles: 1 to 256 ASCII characters that are known
+    /// to this client only. Default: a new random secret for each client. A process that continues under the names of
+    /// an earlier life needs the same secret.
     pub fn secret(mut self, secret: impl Into<String>) -> ClientBuilder {
         self.secret = Some(secret.into());
         self
     }
 
-    /// Where the nodes speak TLS: whom to believe, and what to show. The files are read once.
+    /// The TLS files, if the nodes use TLS: the trusted certificates, and the client's own certificate. The files are
+    /// read once.
     pub fn tls(mut self, tls: Tls) -> ClientBuilder {
         self.tls = tls;
         self
     }
 
+    /// Makes the client. Sends nothing. Fails with [`Error::NoClient`] if the HTTP client cannot be set up, with
+    /// [`Error::BadNode`] if a URL is not valid, and with [`Error::BadOption`] if no node is named.
     pub fn build(self) -> Result<Client, Error> {
         let ClientBuilder { nodes, credential, secret, deadline, attempt, tls } = self;
         let client = connections(CONNECT_MAX, &tls).map_err(|why| Error::NoClient { why })?;
@@ -95,38 +106,41 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// A client of the cluster with these nodes: `http://host:port` each, or `https://`. Name all of them.
+    /// A client of the cluster with these nodes. Each URL is `http://host:port` or `https://host:port`. Name all
+    /// nodes.
     pub fn new<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> Result<Client, Error> {
         Client::builder(nodes).build()
     }
 
+    /// Begins the options of a client of the cluster with these nodes.
     pub fn builder<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> ClientBuilder {
         let nodes = nodes.into_iter().map(Into::into).collect();
         let tls = Tls::default();
         ClientBuilder { nodes, credential: None, secret: None, deadline: DEADLINE, attempt: ATTEMPT, tls }
     }
 
-    /// The final answer, of any status.
+    /// The final answer, with any status.
     pub(crate) async fn ask(&self, call: &Call) -> Result<Answer, Error> {
         retry::send(&self.0, call).await
     }
 
-    /// The answer, if it is a success.
+    /// The answer, if it is a success. Any other status is an error.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
         self.ask(call).await?.accepted()
     }
 
-    /// A call about what this client holds: nobody else knows what it shows.
+    /// Adds the secret to a call about something that this client holds. Only this client knows the secret.
     pub(crate) fn shows_secret(&self, call: Call) -> Call {
         call.header(SECRET, self.0.secret.clone())
     }
 
-    /// The same of a process.
+    /// Adds the secret to a call about a process, if this client shows it there.
     pub(crate) fn shows_secret_of_process(&self, call: Call) -> Call {
         if self.1 { self.shows_secret(call) } else { call }
     }
 
-    /// For processes whose names were drawn: no other life comes back under them.
+    /// Shows the secret for processes as well. This is for processes with random names: no later life uses the same
+    /// name.
     pub(crate) fn showing_secret(self) -> Client {
         Client(self.0, true)
     }
@@ -135,12 +149,12 @@ impl Client {
         &self.0
     }
 
-    /// How long one attempt may take whose answer is about a lease as long as this: several must fit into it.
+    /// The limit of one attempt for a call about a lease of this ttl: several attempts must fit into the lease.
     pub(crate) fn attempt_within(&self, ttl: Duration) -> Duration {
         self.0.attempt.min(ttl / 6)
     }
 
-    /// An answer without an end, from one node: the one that is called now.
+    /// Opens a stream at the node that calls go to now.
     pub(crate) async fn open(&self, path: &str) -> Result<Lines, Error> {
         let url = self.http().nodes.current();
         let opened = self.open_at(&url, &Call::get(path.to_string())).await;
@@ -148,13 +162,13 @@ impl Client {
             self.http().nodes.failed(&url);
         }
         opened.map_err(|error| match error {
-            // Nothing happens by listening.
+            // Opening a stream for reading changes nothing, so an unknown outcome counts as unavailable.
             Error::Indeterminate { tried } => Error::Unavailable { tried },
             error => error,
         })
     }
 
-    /// An answer without an end, from this node.
+    /// Opens a stream at this node.
     pub(crate) async fn open_at(&self, url: &Url, call: &Call) -> Result<Lines, Error> {
         let Http { client, credential, attempt, .. } = self.http();
         let tried = |why: String| vec![Tried { url: url.to_string(), why }];
@@ -188,7 +202,7 @@ impl Client {
         }
     }
 
-    /// A stream from this node has ended: the next call goes elsewhere.
+    /// Notes that a stream from this node has ended: the next call goes to another node.
     pub(crate) fn passed_over(&self, url: &str) {
         if let Ok(url) = reqwest::Url::parse(url) {
             self.http().nodes.failed(&url);

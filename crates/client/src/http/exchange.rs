@@ -1,4 +1,4 @@
-//! One request on its way, and the whole of its answer.
+//! One request, and its whole answer.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use crate::problem::Tried;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use tokio::time::{sleep, timeout};
 
-/// The largest page is a quarter of this; what is no node may send anything.
+/// The bound of an answer. The largest page is a quarter of this, but a server that is not a node may send anything.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 const LATE: &str = "no answer in time";
 
+/// Builds a request. A body is sent as JSON unless the headers name another type.
 pub fn prepared(
     http: &Client,
     credential: Option<&str>,
@@ -47,13 +48,14 @@ pub enum Broken {
     NoAnswer {
         why: String,
     },
-    /// More than any node says.
+    /// The answer is larger than any answer of a node.
     TooLarge {
         why: String,
     },
 }
 
 impl Broken {
+    /// What a failure of the HTTP client means: the request was not sent, or no whole answer came.
     pub fn of(error: &reqwest::Error) -> Broken {
         let why = if error.is_timeout() { LATE.to_string() } else { root_of(error) };
         if error.is_connect() || error.is_builder() {
@@ -63,7 +65,7 @@ impl Broken {
         }
     }
 
-    /// What a single call at this node ends with.
+    /// The error of a single call at this node.
     pub fn at(self, url: &str) -> CallError {
         let url = url.to_string();
         match self {
@@ -74,7 +76,7 @@ impl Broken {
     }
 }
 
-/// Sends it, and reads the answer.
+/// Sends the request, and reads the whole answer.
 pub async fn exchange(
     request: RequestBuilder,
     clock: &Clock,
@@ -89,6 +91,7 @@ pub async fn exchange(
     }
 }
 
+/// Reads an answer to its end. Fails if the answer breaks off or is larger than `BODY_BYTES_MAX`.
 pub async fn whole(mut response: Response) -> Result<Whole, Broken> {
     let (status, headers, mut body) = (response.status(), response.headers().clone(), Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(|error| Broken::of(&error))? {
@@ -100,7 +103,7 @@ pub async fn whole(mut response: Response) -> Result<Whole, Broken> {
     Ok((status, headers, body))
 }
 
-/// The innermost cause: what a person can act on.
+/// The innermost cause of an error: this is what a person can act on.
 pub fn root_of(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(why) = explain(error) {
         return why;
@@ -112,16 +115,19 @@ pub fn root_of(error: &(dyn std::error::Error + 'static)) -> String {
     root.to_string()
 }
 
-// Whether a node that owes an answer still lives: one whose machine stands still takes calls and answers none, and would be waited for as
-// long as an attempt may take, while the cluster has long had another leader.
+// The functions below find out whether a node that owes an answer is still alive. A node whose machine is frozen
+// takes calls and answers none. Without the probe a call would wait for it as long as an attempt may take, while the
+// cluster already has another leader.
 
-/// Longer than a write takes on a good day, and about as long as the others take to elect another leader.
+/// The pause before each probe: longer than a write usually takes, and about as long as the other nodes take to elect
+/// a leader.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether it lives it says at once, however much it has to do: places and threads are kept for that.
+/// The limit of a probe. A live node answers it at once, however busy it is: connections and threads are reserved for
+/// it.
 const PROBE_MAX: Duration = Duration::from_millis(500);
 
-/// Ends once it does not even say that it lives.
+/// Returns once the node does not answer a probe.
 pub async fn falls_silent(http: &Client, url: &Url) {
     let Ok(probe) = url.join("/livez") else { return std::future::pending().await };
     loop {

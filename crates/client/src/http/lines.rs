@@ -1,4 +1,4 @@
-//! An answer without an end, line by line.
+//! Streamed answers: an endless answer that is read line by line, and bodies that are too large for memory.
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use reqwest::{Body, Response};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// The largest message of a channel is a quarter of this.
+/// The bound of a line. The largest message of a channel is a quarter of this.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// A node breaks every silence of 5 s.
+/// The longest silence on a stream. A node sends something at least every 5 s.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Why there is no further line.
@@ -24,18 +24,19 @@ pub enum End {
     BrokenOff {
         why: String,
     },
-    /// What sends this is no node.
+    /// The line is longer than any line of a node.
     TooLong {
         why: String,
     },
 }
 
+/// An endless answer that is read line by line.
 #[derive(Debug)]
 pub struct Lines {
     url: String,
     response: Response,
     buffer: BytesMut,
-    /// How much of the buffer holds no end of a line.
+    /// The length of the part of the buffer that was searched and contains no line break.
     searched: usize,
 }
 
@@ -44,12 +45,12 @@ impl Lines {
         Lines { url, response, buffer: BytesMut::new(), searched: 0 }
     }
 
-    /// The node that sends them.
+    /// The URL of the node that sends the lines.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The next line that says something, without its end. Dropping this future loses nothing.
+    /// The next line that is not empty, without its line break. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Result<String, End> {
         loop {
             if let Some(line) = self.line() {
@@ -71,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// The next whole line of what has come, without its end.
+    /// The next whole line in the buffer, without its line break.
     fn line(&mut self) -> Option<String> {
         match self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
             Some(end) => {
@@ -87,12 +88,13 @@ impl Lines {
     }
 }
 
-// What is too large to be held: an answer that is taken piece by piece, and a body that is sent so.
+// Bodies that are too large for memory: an answer that is read piece by piece, and a request body that is sent piece
+// by piece.
 
-/// A node that is alive sends more, or takes more, within this.
+/// A live node sends or reads a further piece within this time.
 const PIECE_SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Whose pieces come one by one.
+/// An answer whose pieces are read one by one.
 #[derive(Debug)]
 pub struct LongAnswer {
     url: String,
@@ -104,12 +106,12 @@ impl LongAnswer {
         LongAnswer { url, response }
     }
 
-    /// The node that sends them.
+    /// The URL of the node that sends the answer.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// None at the end. An answer that breaks off is an error.
+    /// The next piece. Returns `None` at the end, and an error if the answer breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         let broken = |why: String| Broken::NoAnswer { why }.at(&self.url);
         match timeout(PIECE_SILENCE_MAX, self.response.chunk()).await {
@@ -120,9 +122,10 @@ impl LongAnswer {
     }
 }
 
-/// Pieces of a body, and what went wrong with the next one.
+/// The pieces of a request body. An error in place of a piece ends the body.
 pub type BodyPieces = mpsc::Receiver<io::Result<Bytes>>;
 
+/// A request body that is sent piece by piece. It ends when the sender is dropped.
 pub fn body_of(pieces: BodyPieces) -> Body {
     Body::wrap_stream(unfold(pieces, |mut pieces| async move { Some((pieces.recv().await?, pieces)) }))
 }

@@ -1,14 +1,14 @@
-//! Calls of a cluster over HTTP. Each file knows only those above it here:
+//! Calls of a cluster over HTTP. Each file knows only those above it in this table:
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `path` | names in paths and queries |
-//! | `call`, `answer` | what to ask for, and what was answered |
-//! | `exchange`, `lines` | one request and its whole answer, and whether the node still lives; an answer without an end, and what is too large to be held |
-//! | `attempt` | one attempt of a call, and what it tells |
-//! | `nodes`, `pool` | whom to ask; the connections with their certificates, and what all attempts go by |
-//! | `retry` | one call, as many attempts as its time allows |
-//! | `client`, `caller` | the way to a cluster for programs; single calls, for tools |
+//! | `call`, `answer` | a call, and a node's answer |
+//! | `exchange`, `lines` | one request and its whole answer, with the probe of the node; streamed answers and large bodies |
+//! | `attempt` | one attempt of a call, and its outcome |
+//! | `nodes`, `pool` | which node to call; the connections with their certificates, and the settings that all attempts share |
+//! | `retry` | one call, with as many attempts as its time allows |
+//! | `client`, `caller` | the client for programs; single calls, for tools |
 
 mod answer;
 mod attempt;

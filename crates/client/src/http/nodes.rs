@@ -6,6 +6,7 @@ use reqwest::Url;
 
 use crate::error::Error;
 
+/// The nodes of the cluster, and which one calls go to.
 #[derive(Debug)]
 pub struct Nodes {
     urls: Vec<Url>,
@@ -19,6 +20,8 @@ struct Place {
 }
 
 impl Nodes {
+    /// Reads the nodes' URLs. Fails with [`Error::BadNode`] if one is not valid, and with [`Error::BadOption`] if there is
+    /// none.
     pub fn new<I: IntoIterator<Item = S>, S: AsRef<str>>(urls: I) -> Result<Nodes, Error> {
         let url = |text: S| {
             parsed(text.as_ref()).map_err(|why| Error::BadNode { url: text.as_ref().to_string(), why })
@@ -30,15 +33,18 @@ impl Nodes {
         Ok(Nodes { urls, place: Mutex::default() })
     }
 
+    /// The number of nodes.
     pub fn count(&self) -> usize {
         self.urls.len()
     }
 
+    /// The node that calls go to now.
     pub fn current(&self) -> Url {
         self.urls[self.place().at].clone()
     }
 
-    /// Another one than calls go to, each time the next: what is held open there outlives the node that answers.
+    /// Another node than the one that calls go to, a different one each time. A stream there survives a failure of
+    /// the node that answers calls.
     pub fn beside(&self) -> Url {
         let mut place = self.place();
         place.beside = (place.beside + 1) % self.urls.len();
@@ -48,7 +54,7 @@ impl Nodes {
         self.urls[place.beside].clone()
     }
 
-    /// The next call goes elsewhere, unless it does already.
+    /// Notes a failure: the next call goes to the next node, unless calls already go to another one.
     pub fn failed(&self, url: &Url) {
         let mut place = self.place();
         if self.urls[place.at] == *url {
@@ -56,7 +62,8 @@ impl Nodes {
         }
     }
 
-    /// What a node says of another may be anything: a call, and the token with it, goes to the nodes that this client was given, and nowhere else.
+    /// Follows a hint where the leader is, but only to a node in this client's list. A hint may be wrong or hostile,
+    /// and every call carries the token.
     pub fn leads(&self, url: &str) {
         let Ok(url) = parsed(&alike(url, self.urls[0].as_str())) else {
             return;
@@ -66,13 +73,13 @@ impl Nodes {
         }
     }
 
-    /// Nothing is left half done in there, whoever panics.
+    /// No change of the place can panic half-way, so a poisoned lock can be used.
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Or what is wrong with it.
+/// Parses a node's URL, or returns what is wrong with it.
 pub fn parsed(text: &str) -> Result<Url, &'static str> {
     let with_scheme = if text.contains("://") { text.to_string() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|_| "write http://host:port")?;
@@ -84,8 +91,8 @@ pub fn parsed(text: &str) -> Result<Url, &'static str> {
     }
 }
 
-/// The same node, called as that one is: whoever has begun with TLS goes on with it, wherever a node points to, and nodes that
-/// answer both may name either.
+/// The URL with the scheme of `example`. A client that uses TLS keeps using it, whatever a node names as the leader's
+/// URL; a node that serves both schemes may name either.
 pub fn alike(url: &str, example: &str) -> String {
     let scheme = example.split_once("://").map_or("http", |(scheme, _)| scheme);
     match url.split_once("://") {
@@ -108,7 +115,7 @@ mod tests {
         let first = nodes.current();
         nodes.failed(&first);
         assert_eq!(nodes.current().as_str(), "http://n2:9000/");
-        // Two calls that fail at one node at once go on to the same next one.
+        // Two calls that fail at the same node at the same time move on by one node only.
         nodes.failed(&first);
         assert_eq!(nodes.current().as_str(), "http://n2:9000/");
         nodes.failed(&nodes.current());
@@ -138,7 +145,7 @@ mod tests {
         assert_eq!(beside, ["http://n1:9000/", third]);
     }
 
-    /// What a node says must not make a client say aloud what it has said in confidence.
+    /// A node's hint must not make a client send in plain text what it has sent over TLS.
     #[test]
     fn who_speaks_tls_goes_on_with_it() {
         let nodes = Nodes::new(["https://n1:9000", "https://n2:9000"]).expect("two");

@@ -2,17 +2,18 @@
 
 use crate::error::Error;
 
-/// A name as one segment of a path, slashes and all.
+/// Encodes a name as one segment of a path, including its slashes. Fails with [`Error::BadOption`] if the name is
+/// empty, `.` or `..`.
 pub fn segment(what: &'static str, name: &str) -> Result<String, Error> {
     match name {
         "" => Err(Error::BadOption { name: what, why: "may not be empty" }),
-        // URL libraries take these out on the way, even encoded, and the call would go somewhere else.
+        // URL libraries remove these segments, even encoded ones, and the call would go to another path.
         "." | ".." => Err(Error::BadOption { name: what, why: "may not be a dot or two" }),
         _ => Ok(encoded(name)),
     }
 }
 
-/// `?a=b&c=d` of what is given; nothing of nothing.
+/// The query `?a=b&c=d` of the pairs that have a value. Empty if there is none.
 pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
     let mut query = String::new();
     for (name, value) in pairs {
@@ -26,7 +27,7 @@ pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, Option<String>)>) -> 
     query
 }
 
-/// As one segment of a path, or one value of a query.
+/// Encodes text as one segment of a path, or as one value of a query.
 pub fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The connections under a client, and what its calls go by.
+//! The connections of a client, and the settings of its calls.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use crate::http::exchange::root_of;
 use crate::http::nodes::Nodes;
 use reqwest::redirect;
 
-/// Shorter than a node keeps an idle connection, so that no call races with its end.
+/// Shorter than a node keeps an idle connection, so that no call is sent just when the node closes its connection.
 const POOL_IDLE: Duration = Duration::from_secs(2);
 
-/// All that the attempts of a call share.
+/// The state and settings that all attempts of a call share.
 #[derive(Debug)]
 pub struct Http {
     pub client: reqwest::Client,
     pub nodes: Nodes,
     pub clock: Clock,
     pub credential: Option<String>,
-    /// What this client shows for what it holds.
+    /// The secret that this client shows for what it holds.
     pub secret: String,
     pub deadline: Duration,
     pub attempt: Duration,
 }
 
-/// A pool of connections to nodes, or why there is none.
+/// A pool of connections to nodes. Fails if the HTTP client cannot be set up.
 pub fn connections(connect_max: Duration, tls: &Tls) -> Result<reqwest::Client, String> {
     let builder = reqwest::Client::builder()
         .no_proxy()
@@ -34,9 +34,9 @@ pub fn connections(connect_max: Duration, tls: &Tls) -> Result<reqwest::Client, 
     applied(tls, builder)?.build().map_err(|error| root_of(&error))
 }
 
-// What a client needs where nodes speak TLS.
+// The TLS settings of a client.
 
-/// Files in PEM: who vouches for the nodes, and what to show them, if anything.
+/// PEM files: the certificates to trust, and optionally the client's own certificate.
 #[cfg(feature = "tls")]
 pub use eldest_tls::ClientFiles as Tls;
 
@@ -45,20 +45,23 @@ pub use eldest_tls::ClientFiles as Tls;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {}
 
+/// Sets up TLS with these files. Fails if a file cannot be used.
 #[cfg(feature = "tls")]
 pub fn applied(tls: &Tls, builder: reqwest::ClientBuilder) -> Result<reqwest::ClientBuilder, String> {
     Ok(builder.tls_backend_preconfigured(tls.config().map_err(|error| error.to_string())?))
 }
 
+/// Changes nothing: this client was built without TLS.
 #[cfg(not(feature = "tls"))]
 pub fn applied(_tls: &Tls, builder: reqwest::ClientBuilder) -> Result<reqwest::ClientBuilder, String> {
     Ok(builder)
 }
 
-/// What a failure means that comes from TLS, for people.
+/// An explanation for people of an error that comes from TLS.
 #[cfg(feature = "tls")]
 pub use eldest_tls::explain;
 
+/// Returns `None`: this client was built without TLS.
 #[cfg(not(feature = "tls"))]
 pub fn explain(_error: &(dyn std::error::Error + 'static)) -> Option<String> {
     None

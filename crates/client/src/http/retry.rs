@@ -1,15 +1,15 @@
-//! One call, as many attempts as its time allows.
+//! One call, with as many attempts as its time allows.
 //!
-//! | an attempt ends with | it has happened | and then |
+//! | an attempt ends with | the call was applied | next step |
 //! |---|---|---|
-//! | an answer | as that says | done |
-//! | 421 | no | the leader that it names, else the next node |
+//! | an answer | as the answer says | done |
+//! | 421 | no | the leader that the answer names, else the next node |
 //! | 429, 503, no connection | no | the next node |
-//! | 504, a broken connection, silence | perhaps | again, under the same key |
+//! | 504, a broken connection, silence | unknown | retry under the same key |
 //!
-//! Silence is to have no answer in time, or none to the question whether the node lives.
+//! Silence means that no answer comes in time, or that the node does not answer a probe.
 //!
-//! Doubt stays: a later attempt that surely did nothing says nothing of an earlier one.
+//! Doubt stays: an attempt that was certainly not applied says nothing about an earlier one.
 
 use tokio::time::{Instant, sleep_until};
 
@@ -22,10 +22,10 @@ use crate::error::Error;
 use crate::pauses::Pauses;
 use crate::problem::Tried;
 
-/// Attempts that an error tells of: the newest.
+/// The number of attempts in an error: the newest ones.
 const TRIED_MAX: usize = 6;
 
-/// What is told when the time runs out.
+/// The attempts so far, for the error when the time runs out.
 #[derive(Debug, Default)]
 struct History {
     tried: Vec<Tried>,
@@ -46,7 +46,7 @@ impl History {
     }
 }
 
-/// The answer of any status that is final.
+/// The final answer, with any status.
 pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
     let deadline = Instant::now() + http.deadline + call.wait;
     let limit = call.attempt.unwrap_or(http.attempt) + call.wait;
@@ -69,7 +69,8 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
                 http.nodes.failed(&url);
                 if let Some(leader) = leader {
                     http.nodes.leads(&leader);
-                    // Once: two nodes that point to each other must not be called as fast as they answer.
+                    // Only once: if two nodes name each other as the leader, they must not be called as fast as they
+                    // answer.
                     at_once = pauses.is_fresh();
                 }
                 history.note(url.to_string(), why);
@@ -96,7 +97,8 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
     }
 }
 
-/// For another node. Whoever asks to wait has time; and what must not be sent twice is waited for.
+/// Whether a silent node may be given up for another one. A call that asked to wait has time, and a call that must
+/// not be sent twice is waited for.
 fn may_be_given_up(http: &Http, call: &Call) -> bool {
     http.nodes.count() > 1 && call.wait.is_zero() && call.repeat != Repeat::Never
 }

@@ -1,4 +1,4 @@
-//! Many commands at once.
+//! Many commands in one request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Single calls, and streams as they come.
+//! Single calls, and streams.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn a_node_that_does_not_lead_points_to_the_one_that_does() {
         (Some("Bearer secret"), Some("\"7\""))
     );
     assert_eq!((seen.body, follower.seen().len()), (json!({"a": 1}), 1));
-    // Only once, and only to whom it names.
+    // A redirect is followed once only, and only to the node that it names.
     let nowhere = Fake::script(vec![problem(421, "not_leader", json!({}))]).await;
     let answer = caller.call(&[nowhere.url.as_str()], &request).await.expect("an answer");
     assert_eq!(answer.status, 421);

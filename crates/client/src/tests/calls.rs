@@ -11,14 +11,14 @@ use crate::{Acquire, Backend, Broker, BrokerTried, Client, Error, Hold, If, Leve
 
 const SHORT: Duration = Duration::from_millis(600);
 
-/// As an attempt says that has met with silence.
+/// The reason of an attempt that got no answer.
 const LATE: &str = "no answer in time";
 
 fn client(urls: &[&str]) -> Client {
     Client::new(urls.iter().copied()).expect("a client")
 }
 
-/// Gives up soon: for calls that must end in vain.
+/// A client with short limits, for calls that must fail.
 fn hasty(urls: &[&str]) -> Client {
     let attempt = Duration::from_millis(150);
     Client::builder(urls.iter().copied()).deadline(SHORT).attempt_timeout(attempt).build().expect("a client")
@@ -51,7 +51,7 @@ async fn the_leader_that_a_node_names_is_called_next() {
     assert_eq!(other.seen().len(), 0);
 }
 
-/// Whatever answers there, it must not learn this client's token.
+/// The token must not be sent to an address that is not in the client's list of nodes.
 #[tokio::test]
 async fn a_leader_at_an_address_that_nobody_gave_is_not_called() {
     let stranger = Fake::script(vec![done()]).await;
@@ -61,7 +61,7 @@ async fn a_leader_at_an_address_that_nobody_gave_is_not_called() {
     assert_eq!((node.seen().len(), stranger.seen().len()), (2, 0));
 }
 
-/// Its machine stands still: nobody waits for it for as long as an attempt may take.
+/// The node's machine is frozen: the client does not wait for it as long as an attempt may take.
 #[tokio::test]
 async fn a_node_that_does_not_even_say_that_it_lives_is_passed_over() {
     let (frozen, node) = (Fake::script(vec![Reply::Silence]).await, Fake::script(vec![done()]).await);
@@ -94,7 +94,8 @@ async fn a_node_that_lives_is_waited_for() {
     assert_eq!((slow.seen().len(), other.seen().len()), (3, 0));
 }
 
-/// Whatever did not answer, the next attempt is the same call under the same key; another call has another one.
+/// After an attempt without an answer, the next attempt is the same call under the same key. Another call has another
+/// key.
 #[tokio::test]
 async fn one_call_has_one_key() {
     let unknown = || problem(504, "outcome_unknown", json!({}));
@@ -117,7 +118,7 @@ async fn in_vain_and_surely_not_done() {
     let long = Duration::from_secs(2);
     let client = Client::builder([&refusing.url, &dead]).deadline(long).attempt_timeout(long).build();
     let client = client.expect("a client");
-    // An attempt that begins when the time is nearly over may be late, and is rightly in doubt then.
+    // An attempt that begins when the time is nearly over may be late, and is then rightly in doubt.
     for _ in 0..20 {
         let error = client.put_doc("k", &1, If::Always).await.expect_err("in vain");
         match &error {
@@ -130,7 +131,7 @@ async fn in_vain_and_surely_not_done() {
     panic!("the last attempt was late each time");
 }
 
-/// What came last says nothing of what came before.
+/// The last attempt says nothing about the earlier ones.
 #[tokio::test]
 async fn in_vain_and_nobody_knows() {
     for doubt in [Reply::Cut, Reply::Silence, problem(504, "outcome_unknown", json!({}))] {
@@ -151,7 +152,7 @@ async fn a_message_is_never_sent_twice() {
     let error = client(&[&node.url]).publish("c", &1).await.expect_err("nobody knows");
     assert!(matches!(error, Error::Indeterminate { .. }), "{error}");
     assert_eq!(node.seen().len(), 1);
-    // What was surely not sent may be.
+    // A call that was certainly not sent may be sent again.
     let delivered = Reply::Json(200, json!({"delivered": 2}));
     let node = Fake::script(vec![problem(503, "no_leader", json!({})), delivered]).await;
     assert_eq!(client(&[&node.url]).publish("c", &1).await.expect("sent"), 2);
@@ -171,7 +172,7 @@ async fn a_release_that_was_lost_on_the_way_back_has_been_done() {
     assert!(error.is_lease_lost(), "{error}");
 }
 
-/// A replayed answer would grant more than there is.
+/// A replayed answer would grant more time than there is.
 #[tokio::test]
 async fn a_renewal_has_no_key_and_counts_from_its_last_attempt() {
     let renewed = Reply::Json(200, json!({"role": "r", "token": 7, "expires_in_ms": 30_000}));
@@ -201,7 +202,7 @@ async fn a_grant_counts_from_when_it_was_asked_for() {
     };
     let before = client.clock().now();
     let grant = client.acquire(&ask).await.expect("granted");
-    // What is left counts, less one percent and 10 ms.
+    // The remaining time counts, less one percent and 10 ms.
     assert_eq!(grant.term.until.since(grant.term.sent), Duration::from_millis(19_790));
     assert!(grant.term.sent >= before);
     let expected =
@@ -209,7 +210,7 @@ async fn a_grant_counts_from_when_it_was_asked_for() {
     assert_eq!(node.seen()[0].body, expected);
 }
 
-/// Whatever a server sends, a call ends with an error and not with the program.
+/// A call ends with an error, and the program goes on, whatever a server sends.
 #[tokio::test]
 async fn nonsense_is_an_error() {
     let raw = |text: &str| Reply::Raw(text.to_string());
@@ -262,7 +263,7 @@ async fn a_state_is_read_again_when_somebody_was_faster() {
     assert_eq!(revisions, ["\"7\"", "\"9\""]);
 }
 
-/// Of two that find nothing one creates it, and the other changes what that one made.
+/// Two clients find no document. One creates it, and the other changes what the first one has written.
 #[tokio::test]
 async fn a_state_that_is_not_there_is_created_once() {
     let missing = || problem(404, "not_found", json!({}));
@@ -287,7 +288,7 @@ async fn a_state_that_is_not_there_is_created_once() {
     assert_eq!(conditions, [read, create, read, create, read, change]);
 }
 
-/// Free when the call arrived, and granted to another before it was applied.
+/// The role was free when the call arrived, and was granted to another instance before the call was applied.
 #[tokio::test]
 async fn a_broker_is_told_of_a_conflict() {
     let other = json!({"instance_id": "b", "address": "0.0.0.0:8081", "metadata": null});

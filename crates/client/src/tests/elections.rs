@@ -1,4 +1,4 @@
-//! Continuous elections, over memory and a clock that is stopped.
+//! Continuous elections, on the memory backend with a stopped clock.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn election(memory: &Memory, id: &str) -> Election<Memory> {
     Election::builder(memory.clone(), "r").instance_id(id).build().expect("good options")
 }
 
-/// What was told until now, as short words.
+/// The events until now, as short words.
 async fn told(events: &mut ElectionEvents) -> Vec<String> {
     let mut words = Vec::new();
     while let Ok(Some(event)) = tokio::time::timeout(S / 100, events.next()).await {
@@ -112,7 +112,7 @@ async fn a_heartbeat_that_fails_is_told_and_the_lead_goes_on() {
     assert!(a.is_leader() && words.iter().all(|word| word == "heartbeat error"), "{words:?}");
 }
 
-/// Nothing of this process runs while the time passes, as in a machine that was suspended.
+/// No task of this process runs while the time passes, as on a machine that was suspended.
 #[tokio::test(start_paused = true)]
 async fn is_leader_asks_the_clock_at_each_call() {
     let memory = Memory::new();
@@ -177,7 +177,7 @@ async fn what_stop_could_not_give_back_is_told() {
     assert_eq!(told(&mut events).await, ["lost", "state follower", "error"]);
 }
 
-/// Stopped after any number of steps of the start: nobody is left who leads, and it can stand again.
+/// A stop after any number of steps of the start leaves no leader behind, and the election can start again.
 #[tokio::test(start_paused = true)]
 async fn a_stop_during_the_start_leaves_no_leader_behind() {
     for steps in 0..12 {
@@ -195,7 +195,7 @@ async fn a_stop_during_the_start_leaves_no_leader_behind() {
     }
 }
 
-/// A memory that goes on with a call whose caller has gone, and answers after `way`.
+/// A memory backend that completes a call whose caller has gone, and answers after `way`.
 #[derive(Clone)]
 struct Distant {
     memory: Memory,
@@ -239,7 +239,7 @@ impl Backend for Distant {
     }
 }
 
-/// The answer comes in time, or never: stop returns, and the role is free.
+/// The answer comes in time, or never: `stop` returns, and the role is free.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_comes_after_its_caller_has_gone_is_given_back() {
     for way in [Duration::ZERO, 100 * S] {
@@ -254,7 +254,7 @@ async fn a_grant_that_comes_after_its_caller_has_gone_is_given_back() {
     }
 }
 
-/// Renewals happen and nobody is told: each answer that does come proves the lease again.
+/// Renewals take effect, but their answers are lost. Each answer that does arrive proves the lease again.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_lost_cost_the_lead_only_when_time_is_up() {
     let memory = Memory::new();
@@ -341,7 +341,7 @@ async fn waiting_for_an_election_ends_in_time() {
     assert!(a.wait_for_election(ELECTION_WAIT).await, "it went on trying");
 }
 
-/// Its tasks end with it, and the role lapses.
+/// The tasks of the election end with it, and the role lapses.
 #[tokio::test(start_paused = true)]
 async fn an_election_that_is_dropped_renews_no_more() {
     let memory = Memory::new();

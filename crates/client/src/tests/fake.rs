@@ -1,4 +1,4 @@
-//! A small HTTP server that answers, cuts off or stays silent as it is told.
+//! A small HTTP server that answers, breaks connections or stays silent, as the test says.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a client has sent.
+/// A request of a client.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub path: String,
@@ -26,15 +26,15 @@ impl Request {
 #[derive(Clone, Debug)]
 pub enum Reply {
     Json(u16, Value),
-    /// With an `ETag`.
+    /// An answer with an `ETag`.
     Tagged(u16, Value, &'static str),
-    /// Whatever this is.
+    /// These bytes, unchanged.
     Raw(String),
-    /// The connection ends without a word.
+    /// The connection is closed without an answer.
     Cut,
-    /// Nothing, ever.
+    /// No answer ever comes.
     Silence,
-    /// Lines, and the end.
+    /// These lines, and then the end of the stream.
     Lines(Vec<Value>),
 }
 
@@ -48,7 +48,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// Answers with these in turn; the last one again and again.
+    /// Answers with these replies in turn, and then with the last one again and again.
     pub async fn script(replies: Vec<Reply>) -> Fake {
         let replies = Mutex::new(replies);
         Fake::start(Arc::new(move |_| {
@@ -110,7 +110,7 @@ fn with_body(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}")
 }
 
-/// None if it does not come whole.
+/// Returns `None` if the request does not arrive as a whole.
 async fn request(stream: &mut TcpStream) -> Option<Request> {
     let mut bytes = Vec::new();
     let head = loop {
@@ -134,7 +134,7 @@ async fn request(stream: &mut TcpStream) -> Option<Request> {
     Some(request)
 }
 
-/// As a node refuses.
+/// A refusal, as a node sends it.
 pub fn problem(status: u16, code: &str, mut members: Value) -> Reply {
     members["status"] = json!(status);
     members["code"] = json!(code);
@@ -142,7 +142,7 @@ pub fn problem(status: u16, code: &str, mut members: Value) -> Reply {
     Reply::Json(status, members)
 }
 
-/// Nobody listens there.
+/// A URL where no server listens.
 pub async fn closed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     format!("http://{}", listener.local_addr().expect("an address"))

@@ -1,4 +1,5 @@
-//! Documents in the name of a role, and bound to leases: against a node of one role and one document.
+//! Documents written in the name of a role, and documents bound to leases, against a node with one role and one
+//! document.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the role; another grant counts it on.
+    /// The token of the role. Another grant raises it.
     token: u64,
     rev: u64,
     value: Option<Value>,
@@ -103,7 +104,7 @@ async fn a_broker_that_was_replaced_changes_nothing_and_has_lost() {
     assert!(node.seen().is_empty());
     broker.try_elect().await.expect("asked");
     assert_eq!(broker.update(&queue, push(1)).await.expect("written"), Some(vec![1]));
-    // It stands still, and somebody else is granted the role.
+    // The broker is frozen meanwhile, and another instance is granted the role.
     state.lock().expect("no panic").token += 1;
     assert!(broker.is_leader());
     assert!(refused(broker.update(&queue, push(2)).await));
@@ -116,7 +117,7 @@ async fn a_broker_that_was_replaced_changes_nothing_and_has_lost() {
     assert_eq!(broker.update(&queue, push(4)).await.expect("written"), Some(vec![1, 4]));
 }
 
-/// What this client was granted, it was granted under its own secret.
+/// This client's leases were granted under its own secret.
 #[tokio::test]
 async fn a_document_that_ends_with_a_lease_shows_its_secret() {
     let (node, _, client) = node().await;

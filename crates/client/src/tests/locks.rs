@@ -1,4 +1,4 @@
-//! Locks, scopes and brokers, over memory and a clock that is stopped.
+//! Locks, scopes and brokers, on the memory backend with a stopped clock.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn who_waits_takes_over_at_once_and_the_higher_goes_first() {
     assert_eq!(low.await.expect("no panic").token(), 3);
 }
 
-/// The belief ends before anybody else may have the role, and by itself.
+/// The belief ends by itself, before another instance may have the role.
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_is_cut_off_ends_before_the_next_begins() {
     let memory = Memory::new();
@@ -64,7 +64,7 @@ async fn a_holder_that_is_cut_off_ends_before_the_next_begins() {
     assert_eq!(next.await.expect("no panic").expect("its turn").token(), 2);
 }
 
-/// Nothing of this process runs while the time passes, as in a machine that was suspended.
+/// No task of this process runs while the time passes, as on a machine that was suspended.
 #[tokio::test(start_paused = true)]
 async fn belief_needs_no_task_to_end() {
     let memory = Memory::new();
@@ -111,7 +111,7 @@ async fn work_under_way_ends_with_the_lease() {
     let memory = Memory::new();
     let other = memory.clone();
     let lost = leader_only(memory.clone(), "r", async move |_| {
-        // Somebody names another one.
+        // An `elect` call names another holder.
         let ask = crate::Acquire {
             role: "r".into(),
             instance_id: "b".into(),
@@ -152,7 +152,7 @@ async fn brokers_are_told_one_of_four_things() {
     assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 3 });
 }
 
-/// Of its earlier life only the lease is left, which the cluster ends a second after the connection.
+/// Only the lease is left of the earlier life. The cluster ends it a second after the connection has closed.
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_is_back_at_its_address_is_already_the_leader() {
     let memory = Memory::new();
@@ -192,7 +192,7 @@ async fn a_broker_that_lives_at_the_same_address_keeps_the_role() {
     assert!(began.elapsed() <= 3 * S && one.is_leader());
 }
 
-/// Nobody has taken its place, and its lease has ended all the same.
+/// No other instance has taken the role, and the lease has ended all the same.
 #[tokio::test(start_paused = true)]
 async fn a_broker_whose_own_heartbeat_is_stale_is_elected_anew() {
     let memory = Memory::new();

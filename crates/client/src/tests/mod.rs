@@ -1,4 +1,5 @@
-//! The client against memory, whose clock stands still until everybody waits, and against servers that misbehave.
+//! Tests of the client against the memory backend, whose clock stands still until all tasks wait, and against servers
+//! that misbehave.
 
 mod bulk;
 mod caller;

@@ -12,14 +12,14 @@ use crate::{
     Acquire, Backend, Client, Election, ElectionEvent, Error, Grant, Hold, Lock, Memory, Outcome, Renewal,
 };
 
-/// What becomes of a call.
+/// A fault that the server applies to a call.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     None,
-    /// Refused before anything happened.
+    /// The call is refused and has no effect.
     Refused,
     CutBefore,
-    /// It happens, and the answer is lost.
+    /// The call takes effect, and the answer is lost.
     CutAfter,
     UnknownAfter,
 }
@@ -35,7 +35,7 @@ const FAULTS: [Fault; 8] = [
     Fault::None,
 ];
 
-/// A node that keeps roles in `memory`; the n-th call meets the n-th fault.
+/// A node that keeps roles in `memory`. The n-th call gets the n-th fault.
 async fn node(memory: Memory, faults: &'static [Fault]) -> Fake {
     let calls = Arc::new(AtomicUsize::new(0));
     Fake::start(Arc::new(move |request| {
@@ -86,7 +86,7 @@ async fn answer(memory: &Memory, request: &Request) -> Reply {
             let leader = state.leader.map(|leader| json!({"instance_id": leader.instance_id}));
             Reply::Json(200, json!({"role": "r", "leader": leader, "token": state.token}))
         }
-        // The feed: nothing happens in it.
+        // The feed: it has no events.
         _ => Reply::Lines(vec![json!({"id": "1", "kind": "bookmark"})]),
     }
 }
@@ -121,13 +121,13 @@ fn refused(error: Error) -> Reply {
 
 fn election(node: &Fake, id: &str) -> Election {
     let client = Client::new([node.url.clone()]).expect("a client");
-    // No lease lapses while a busy machine does something else.
+    // The lease is long, so that it does not lapse while a busy machine does something else.
     let builder = Election::builder(client, "r").instance_id(id).ttl(Duration::from_secs(60));
     let builder = builder.renew_every(Duration::from_millis(100));
     builder.check_every(Duration::from_secs(1)).build().expect("good options")
 }
 
-/// Looks until it is so, on a machine however busy; only a hang takes so long.
+/// Waits until the condition holds. The bound is long enough for a busy machine; only a hang reaches it.
 async fn until(mut so: impl FnMut() -> bool) {
     let looking = async {
         while !so() {
@@ -144,14 +144,14 @@ async fn a_leader_survives_answers_that_break() {
     let a = election(&node, "a");
     a.start();
     until(|| a.is_leader()).await;
-    // As many calls as there are faults, twice.
+    // Twice as many calls as there are faults.
     until(|| node.seen().len() > 2 * FAULTS.len()).await;
     assert_eq!(a.token(), Some(1), "nothing was lost on the way");
     a.stop().await;
     assert!(memory.holder("r").await.expect("asked").leader.is_none(), "given back");
 }
 
-/// The role moves as often as somebody stops, and never are there two.
+/// The role moves each time a holder stops, and there are never two holders.
 #[tokio::test]
 async fn never_two_at_one_time() {
     let memory = Memory::new();
@@ -174,7 +174,7 @@ async fn never_two_at_one_time() {
     }
 }
 
-/// What was granted while waiting is believed only from a renewal on.
+/// A grant that was waited for counts only from a renewal on.
 #[tokio::test]
 async fn a_grant_that_was_waited_for_is_proved_first() {
     let memory = Memory::new();
@@ -192,7 +192,8 @@ async fn a_grant_that_was_waited_for_is_proved_first() {
     assert!(last.path.ends_with("/renew") && last.body["token"] == json!(second.token()), "{last:?}");
 }
 
-/// The role was granted, and the election is stopped before it hears of that: whoever asks finds out, and gives it back.
+/// The role was granted, and the election is stopped before it learns that. The stop reads the holder, and releases
+/// the role.
 #[tokio::test]
 async fn a_stop_while_a_grant_is_on_its_way_leaves_no_leader_behind() {
     let memory = Memory::new();
@@ -216,7 +217,7 @@ async fn a_stop_while_a_grant_is_on_its_way_leaves_no_leader_behind() {
     assert!(memory.holder("r").await.expect("asked").leader.is_none(), "given back");
 }
 
-/// The feed breaks off; the lease goes on, and so does the feed.
+/// The feed breaks off. The lease goes on, and the feed is opened again.
 #[tokio::test]
 async fn a_feed_that_breaks_is_told_and_taken_up_again() {
     let memory = Memory::new();
@@ -228,7 +229,7 @@ async fn a_feed_that_breaks_is_told_and_taken_up_again() {
                 return answer(&memory, &request).await;
             }
             match opened.fetch_add(1, Ordering::SeqCst) {
-                // What is no event ends the subscription.
+                // A line that is no event ends the subscription.
                 0 => Reply::Lines(vec![json!("nonsense")]),
                 _ => Reply::Lines(vec![json!({"id": "1", "kind": "bookmark"})]),
             }

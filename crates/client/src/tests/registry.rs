@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use super::fake::{Fake, Reply};
 use crate::{Client, Error, Registry};
 
-/// Far longer than a test waits: whatever ends before has a bound of its own.
+/// Far longer than a test waits: a call that ends earlier has a bound of its own.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Only a hang takes as long.
+/// Only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node that takes a process in, and keeps silent when it is to be taken out.
+/// A node that registers a process, and does not answer the call that unregisters it.
 async fn node() -> Fake {
     Fake::start(Arc::new(|request| {
         Box::pin(async move {
@@ -32,7 +32,7 @@ async fn node() -> Fake {
     .await
 }
 
-/// Its entry lapses by itself, so a program that ends does not wait for a cluster that is away.
+/// The entry lapses by itself, so a program that ends does not wait for a cluster that is down.
 #[tokio::test]
 async fn a_process_that_cannot_be_taken_out_says_so_soon() {
     for is_gone in [false, true] {

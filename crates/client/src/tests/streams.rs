@@ -1,4 +1,4 @@
-//! The feed and channels, across nodes that go away.
+//! The feed and channels, when nodes fail.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn ids(feed: &mut Feed, count: usize) -> Vec<String> {
     ids
 }
 
-/// What was told last, a bookmark included, is where the next node goes on.
+/// The feed goes on at the next node from the last id, which may be the id of a bookmark.
 #[tokio::test]
 async fn a_feed_goes_on_at_the_next_node() {
     let refusal = || problem(503, "catching_up", json!({}));

@@ -1,4 +1,4 @@
-//! What is believed when the connection breaks that a role is held by, and what renewals name.
+//! What a holder believes when the connection breaks that its role is held by, and the numbers that renewals name.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::ties::HeldBy;
 const TTL: Duration = Duration::from_secs(10);
 const HALF_OF_THE_GRACE: Duration = Duration::from_millis(500);
 
-/// A memory with connections, which the test ends.
+/// A memory backend with connections, which the test can break.
 #[derive(Clone, Debug)]
 struct Wired {
     memory: Memory,
     seen: Arc<watch::Sender<Seen>>,
     lines: Arc<Mutex<Vec<mpsc::Sender<TieNews>>>>,
     refusals: Arc<Mutex<Vec<Error>>>,
-    /// While it is false, what opens a connection is on its way.
+    /// While this is `false`, calls that open a connection wait.
     arrives: Arc<watch::Sender<bool>>,
 }
 
@@ -45,12 +45,12 @@ impl Wired {
         lock.try_acquire().await.expect("asked").expect("free")
     }
 
-    /// Once it is so.
+    /// Waits until the condition holds.
     async fn sees(&self, what: impl Fn(&Seen) -> bool) -> Seen {
         self.seen.subscribe().wait_for(what).await.expect("the sender is this one's").clone()
     }
 
-    /// The newest connection says this, or breaks.
+    /// Sends news on the newest connection, or breaks it.
     async fn say(&self, news: Option<TieNews>) {
         let Some(news) = news else {
             return self.lines.lock().expect("nobody panics").clear();
@@ -179,13 +179,13 @@ async fn held_by_the_lease_alone() {
     assert!(guard.is_held());
 }
 
-/// The leader ties a lease again to a greater number only.
+/// The leader ties a lease again only to a greater number.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_named_late_does_not_tie_what_is_to_lapse() {
     let wired = Wired::new();
     wired.arrives.send_replace(false);
     let guard = wired.lock(HeldBy::Connection).await;
-    // The guard, and with it what it has sent, is there until the renewal has come through.
+    // The guard, and with it the renewal that it has sent, exists until the renewal has come through.
     let renewed = wired.sees(|seen| !seen.renewed.is_empty());
     let lapsing = async {
         guard.lapse().await.expect("it is held");
@@ -196,7 +196,7 @@ async fn a_connection_that_is_named_late_does_not_tie_what_is_to_lapse() {
     assert!(seen.opened.is_empty(), "it was on its way");
 }
 
-/// What a connection of a guard that is taken now would be named.
+/// The number that the connection of a guard would have that is acquired now.
 async fn number_of_the_next(wired: &Wired) -> u64 {
     wired.arrives.send_replace(true);
     let lock = Lock::new(wired.clone(), "another").instance_id("a").ttl(TTL);

@@ -1,4 +1,5 @@
-//! Values that a cluster took before it refused them, and that serde_json does not read: what comes with them and after them is told.
+//! Values that a cluster accepted before it refused them, and that serde_json cannot read: the values beside them and
+//! after them are read all the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::{Acquire, Backend, Client, Error, FeedOptions, Heard, Level, RawValue
 const HALF: &str = r#""\ud800""#;
 const RESERVED: &str = r#"{"$serde_json::private::RawValue": 1}"#;
 
-/// With 5,000 digits among them.
+/// Unreadable values. One of them has 5,000 digits.
 fn unreadable() -> [String; 4] {
     ["1e400", HALF, RESERVED, &"7".repeat(5000)].map(str::to_string)
 }
@@ -23,7 +24,7 @@ fn said(status: u16, body: &str) -> Reply {
     ))
 }
 
-/// The same whatever is asked for.
+/// A node that gives the same answer to every call.
 async fn node(status: u16, body: String) -> (Fake, Client) {
     let node = Fake::start(Arc::new(move |_| {
         let reply = said(status, &body);
@@ -34,7 +35,7 @@ async fn node(status: u16, body: String) -> (Fake, Client) {
     (node, client)
 }
 
-/// A stream of these lines, and after it one of nothing.
+/// A node that serves a stream of these lines, and then an empty stream.
 async fn telling(lines: &[String]) -> (Fake, Client) {
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let whole = Reply::Raw(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}"));
@@ -71,7 +72,7 @@ async fn a_document_can_be_read_as_text() {
     }
 }
 
-/// A mirror learns that what it has is old.
+/// A mirror learns that its value is outdated.
 #[tokio::test]
 async fn an_event_comes_without_it_and_says_so() {
     for value in unreadable() {

@@ -1,4 +1,4 @@
-//! How gaps are told: a line each, for people or as JSON, written out at once.
+//! The output of gaps: one line for each, for people or as JSON, written at once.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ enum Line<'a> {
     },
     Gap {
         started_at_unix_ms: u64,
-        /// Since the first acknowledgement.
+        /// Counted from the first acknowledgement.
         started_after_ms: f64,
         length_ms: f64,
         open: bool,
@@ -40,7 +40,7 @@ enum Line<'a> {
     },
 }
 
-/// Of a gap: the node that acknowledged, and its epoch.
+/// One end of a gap: the node that acknowledged the write, and its epoch.
 #[derive(Debug, Serialize)]
 struct End<'a> {
     url: &'a str,
@@ -50,7 +50,7 @@ struct End<'a> {
 #[derive(Debug)]
 pub struct Printer<'a, W> {
     json: bool,
-    /// Of the lanes.
+    /// The URLs of the lanes.
     urls: Vec<String>,
     out: &'a mut W,
 }
@@ -72,7 +72,7 @@ impl<'a, W: Write> Printer<'a, W> {
         self.out.flush()
     }
 
-    /// The last line.
+    /// Prints the last line.
     pub fn finish(&mut self, watch: &Watch) -> io::Result<()> {
         if self.json {
             writeln!(self.out, "{}", serde_json::to_string(&totals(watch))?)?;

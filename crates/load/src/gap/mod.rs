@@ -1,12 +1,13 @@
-//! One writer that never gives up, and how long it had to wait: each gap between two acknowledged writes.
+//! One writer that never gives up, and the time it had to wait: each gap between two acknowledged writes.
 //!
-//! There is a *lane* for each node, which asks that node alone: a follower answers 421 instead of sending the write
-//! on, so that a lane never waits for a node other than its own. One lane at a time writes, without end; the others
-//! stand by, and try every 5 ms as soon as writes fail or the last acknowledgement is 10 ms old. A node that
-//! refuses, hangs or is gone delays nobody else's lane, so that a gap ends when the cluster serves again and not
-//! when a client has given up on a dead node.
+//! There is a *lane* for each node, which asks that node alone. A follower answers 421 instead of passing the write
+//! on, so a lane never waits for another node than its own. One lane at a time writes continuously. The others stand
+//! by, and try every 5 ms as soon as writes fail or the last acknowledgement is 10 ms old. A node that refuses, hangs
+//! or is gone delays no other lane. So a gap ends when the cluster serves again, and not when a client has given up
+//! on a dead node.
 //!
-//! Each gap is told at once, on a line of its own, so that a script which kills nodes can read them as they come.
+//! Each gap is printed at once, on a line of its own, so that a script that kills nodes can read the gaps as they
+//! come.
 
 mod event;
 mod watch;
@@ -29,7 +30,7 @@ use super::workload::{Level, Mix, Workload};
 use event::Printer;
 use watch::{TICK, Watch};
 
-/// Between an acknowledgement and the next write: without it the watching would be a load itself.
+/// The pause between an acknowledgement and the next write. Without it the measurement would be a load itself.
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -57,11 +58,11 @@ pub struct GapArgs {
     pub timeout: Duration,
 }
 
-/// What the lanes share.
+/// The state that the lanes share.
 #[derive(Debug)]
 struct Shared {
     watch: Mutex<Watch>,
-    /// There is something to tell.
+    /// Signals that there are events to print.
     news: Notify,
 }
 
@@ -71,7 +72,7 @@ impl Shared {
     }
 }
 
-/// Ends early once `stop` does.
+/// Runs the benchmark. If `stop` completes first, it ends early.
 pub async fn run(
     args: &GapArgs,
     stop: impl Future<Output = ()>,
@@ -105,7 +106,7 @@ pub async fn run(
     Ok(())
 }
 
-/// A leader that no lane asks would look like a gap without end.
+/// Warns of members that no lane asks: if such a member led, the gap would seem to have no end.
 async fn warn_of_others(targets: &[Target], headers: &[u8]) {
     let members = status::look(targets, headers).await.map_or(0, |look| look.members);
     if members > targets.len() {
@@ -114,7 +115,7 @@ async fn warn_of_others(targets: &[Target], headers: &[u8]) {
     }
 }
 
-/// Prints what happens as it happens; ends only when that fails.
+/// Prints events as they happen. Returns only if printing fails.
 async fn tell(shared: &Shared, printer: &mut Printer<'_, impl Write>) -> std::io::Result<()> {
     loop {
         shared.news.notified().await;
@@ -124,7 +125,7 @@ async fn tell(shared: &Shared, printer: &mut Printer<'_, impl Write>) -> std::io
     }
 }
 
-/// Notices when this process itself is not given the processor.
+/// Notices when the system does not give this process the processor.
 async fn beat(shared: &Shared) {
     loop {
         shared.watch().tick(Instant::now());
@@ -132,7 +133,7 @@ async fn beat(shared: &Shared) {
     }
 }
 
-/// One lane.
+/// Runs one lane.
 async fn write(args: GapArgs, lane: usize, mut session: Session, shared: Arc<Shared>) {
     let mix = Mix {
         keys: 1,

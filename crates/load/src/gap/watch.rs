@@ -1,22 +1,23 @@
-//! What the lanes know together: who writes, when the last write was acknowledged, and the gaps since.
+//! The common knowledge of the lanes: which lane writes, when the last write was acknowledged, and the gaps since
+//! then.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use super::super::session::Trouble;
 use super::super::tally::{Errors, Kind};
 
-/// Without an acknowledgement for so long all lanes try. Long enough for a write to a healthy cluster under load,
-/// most of the time; if it is not, the other nodes are asked in vain, which costs them little.
+/// Without an acknowledgement for this long, all lanes try. This is usually long enough for a write to a healthy
+/// cluster under load. If it is not, the other nodes are asked in vain, which costs them little.
 const STAND_BY: Duration = Duration::from_millis(10);
 
-/// How often this process looks whether it is given the processor.
+/// The interval at which this process checks whether it gets the processor.
 pub const TICK: Duration = Duration::from_millis(5);
 
-/// Events that were not printed yet. They are taken after each; more only pile up while the output is blocked, and
-/// then the oldest are kept, which still end with their totals.
+/// The bound of events that are not printed yet. They are printed after each event, so more only accumulate while the
+/// output is blocked. Then the oldest ones are kept, and the totals at the end still count all.
 const EVENTS_MAX: usize = 1024;
 
-/// An epoch that is longer is none.
+/// A longer text is not an epoch.
 const EPOCH_BYTES_MAX: usize = 64;
 
 /// One end of a gap.
@@ -29,7 +30,7 @@ pub struct Ack {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The first write is acknowledged; gaps count from here.
+    /// The first write is acknowledged. Gaps count from here.
     Began {
         ack: Ack,
         wall: SystemTime,
@@ -40,12 +41,12 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub from: Ack,
-    /// None if the run ended first.
+    /// `None` if the run ended first.
     pub to: Option<Ack>,
     pub length: Duration,
-    /// When the gap began, for comparison with others' records.
+    /// When the gap began, for comparison with other records.
     pub wall: SystemTime,
-    /// For how long of it this process itself was not given the processor, at a time.
+    /// The longest time within the gap in which this process itself did not get the processor.
     pub client_late: Duration,
 }
 
@@ -54,19 +55,19 @@ pub struct Watch {
     over: Duration,
     began: Option<Instant>,
     last: Option<Ack>,
-    /// Whose turn it is to write.
+    /// The lane whose turn it is to write.
     active: Option<usize>,
     last_tick: Instant,
     late: Duration,
     events: Vec<Event>,
     pub acknowledged: u64,
     pub gaps: u64,
-    /// Between two acknowledgements, whether or not that is a gap to be told.
+    /// The longest time between two acknowledgements, whether or not it is reported as a gap.
     pub longest: Duration,
-    /// Of the gaps.
+    /// The sum of the gaps.
     pub total: Duration,
     pub errors: Errors,
-    /// From the first acknowledgement to the end.
+    /// The time from the first acknowledgement to the end.
     pub watched: Duration,
 }
 
@@ -94,7 +95,7 @@ impl Watch {
         !self.is_fresh(now) || self.active.is_none_or(|active| active == lane)
     }
 
-    /// True if there is something to tell.
+    /// Counts an acknowledged write. Returns `true` if there are events to print.
     pub fn acknowledge(&mut self, lane: usize, epoch: Option<&str>, now: Instant) -> bool {
         self.tick(now);
         let told = self.events.len();
@@ -119,7 +120,7 @@ impl Watch {
         self.events.len() > told
     }
 
-    /// A node that refuses has no turn any longer.
+    /// Counts a failed write. The lane of the node loses its turn.
     pub fn count(&mut self, lane: usize, trouble: &Trouble) {
         self.errors.count(Kind::Write, trouble, true);
         if self.active == Some(lane) {
@@ -127,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Called every `TICK`, if this process is given the processor.
+    /// Must be called every `TICK`. It is late if this process does not get the processor.
     pub fn tick(&mut self, now: Instant) {
         let late = now.saturating_duration_since(self.last_tick).saturating_sub(TICK);
         self.late = self.late.max(late);
@@ -138,7 +139,7 @@ impl Watch {
         std::mem::take(&mut self.events)
     }
 
-    /// The last events, among them a gap that is still open.
+    /// Ends the watch, and returns the last events. A gap that is still open is among them.
     pub fn finish(&mut self, now: Instant) -> Vec<Event> {
         self.tick(now);
         self.watched = self.began.map_or(Duration::ZERO, |began| now.duration_since(began));
@@ -152,7 +153,7 @@ impl Watch {
         self.take_events()
     }
 
-    /// Since the first acknowledgement.
+    /// The time since the first acknowledgement.
     pub fn offset(&self, at: Instant) -> Duration {
         self.began.map_or(Duration::ZERO, |began| at.saturating_duration_since(began))
     }

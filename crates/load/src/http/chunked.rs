@@ -1,13 +1,14 @@
-//! Bodies in chunks: hexadecimal length, data, and at last a chunk of length nothing.
+//! Chunked bodies: each chunk is a length in hexadecimal and its data. The last chunk has length zero.
 
 use super::failure::Malformed;
 
-/// A length with its extensions, or a trailer. The cluster sends neither extensions nor trailers.
+/// The bound of a line, which is a length with its extensions, or a trailer. The cluster sends neither extensions nor
+/// trailers.
 const LINE_BYTES_MAX: usize = 256;
 
 const TRAILERS_MAX: usize = 16;
 
-/// More digits would overflow, whatever they say.
+/// The bound of the digits of a length, so that it cannot overflow.
 const SIZE_DIGITS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,16 +25,17 @@ enum State {
     Done,
 }
 
-/// How far the chunks have been decoded.
+/// The state of the decoder.
 #[derive(Debug, Default)]
 pub struct Chunks {
     state: State,
-    /// Bytes taken.
+    /// The number of bytes that were decoded.
     pub taken: usize,
 }
 
 impl Chunks {
-    /// Decodes what has arrived of `coded`, the same bytes each time and perhaps more. True at the end.
+    /// Decodes what has arrived of `coded`, which must begin with the same bytes each time. Returns `true` at the end
+    /// of the body.
     pub fn advance(&mut self, coded: &[u8], body: &mut Vec<u8>, bytes_max: usize) -> Result<bool, Malformed> {
         loop {
             let rest = &coded[self.taken..];
@@ -74,7 +76,7 @@ impl Chunks {
     }
 }
 
-/// The line without its end, once it has arrived whole.
+/// The first line of the text without its line break, once it has arrived as a whole.
 fn line(text: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let within = &text[..text.len().min(LINE_BYTES_MAX)];
     match within.iter().position(|byte| *byte == b'\n') {

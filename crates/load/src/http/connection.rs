@@ -1,4 +1,4 @@
-//! One kept-alive connection, made when it is needed.
+//! One kept-alive connection, which is opened when it is needed.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Connection {
     stream: Option<Stream>,
     reader: Reader,
     out: Vec<u8>,
-    /// For connecting, and again for the exchange.
+    /// The time limit for connecting, and again for the exchange.
     patience: Duration,
 }
 
@@ -26,8 +26,8 @@ impl Connection {
         Connection { stream: None, reader: Reader::default(), out: Vec::new(), patience }
     }
 
-    /// Sends the request and waits for the whole answer; its status is returned, the rest is in `answer`. After a
-    /// failure the next exchange connects anew.
+    /// Sends the request and waits for the whole answer. Returns the status; the rest is in `answer`. After a failure
+    /// the next exchange opens a new connection.
     pub async fn exchange(&mut self, target: &Target, request: &Request) -> Result<u16, Failure> {
         request.write_to(&mut self.out, &target.host);
         self.reader.reset();
@@ -43,13 +43,14 @@ impl Connection {
         Ok(self.reader.answer().status)
     }
 
-    /// What the last exchange answered.
+    /// The answer of the last exchange.
     pub fn answer(&self) -> Answer<'_> {
         self.reader.answer()
     }
 }
 
-/// False if the answer arrived though the request could not be sent whole: a server may refuse a long body early.
+/// Returns `false` if the answer arrived although the request could not be sent as a whole: a server may refuse a
+/// long body early.
 async fn converse(stream: &mut Stream, out: &[u8], reader: &mut Reader) -> Result<bool, Failure> {
     let sent = async {
         stream.write_all(out).await?;

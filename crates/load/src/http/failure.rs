@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// How an answer broke the rules.
+/// The rule that an answer broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     StatusLine,
@@ -17,9 +17,9 @@ pub enum Malformed {
     BodyTooLong,
     /// The stream ended within the answer.
     CutShort,
-    /// Bytes that no request asked for.
+    /// There are bytes that no request asked for.
     Unasked,
-    /// An interim answer too many, or one that changes the protocol.
+    /// There are too many interim answers, or one that changes the protocol.
     Interim,
 }
 
@@ -27,7 +27,7 @@ pub enum Malformed {
 pub enum Failure {
     Connect(io::ErrorKind),
     ConnectTimeout,
-    /// Server and client did not come to believe each other.
+    /// The TLS handshake failed.
     Handshake,
     Lost(io::ErrorKind),
     Timeout,
@@ -35,7 +35,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The name under which the failure is counted, in the manner of the servers' own codes.
+    /// The name under which the failure is counted, in the style of the servers' own codes.
     pub fn code(self) -> &'static str {
         match self {
             Failure::Connect(io::ErrorKind::ConnectionRefused) => "connect_refused",

@@ -1,8 +1,8 @@
-//! The head of an answer: its status, and how its body ends.
+//! The head of an answer: its status, and the way in which its body ends.
 
 use super::failure::Malformed;
 
-/// Beyond this an answer is malformed. The cluster's heads have some 400 bytes.
+/// An answer with a longer head is malformed. The cluster's heads have some 400 bytes.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 const END: &[u8] = b"\r\n\r\n";
@@ -20,7 +20,7 @@ pub struct Head {
     pub framing: Framing,
     /// No further request may use this connection.
     pub close: bool,
-    /// Where the body begins.
+    /// The number of bytes before the body.
     pub bytes: usize,
 }
 
@@ -30,7 +30,7 @@ impl Head {
     }
 }
 
-/// Where the head ends, once it has arrived whole. The first `searched` bytes were searched before.
+/// The end of the head, once it has arrived as a whole. The first `searched` bytes were searched before.
 pub fn find_end(buffer: &[u8], searched: usize) -> Result<Option<usize>, Malformed> {
     let from = searched.saturating_sub(END.len() - 1);
     let found = buffer[from..].windows(END.len()).position(|window| window == END);
@@ -41,7 +41,7 @@ pub fn find_end(buffer: &[u8], searched: usize) -> Result<Option<usize>, Malform
     Ok(end)
 }
 
-/// `head` ends with the blank line.
+/// Parses a head. `head` ends with the blank line.
 pub fn parse(head: &[u8]) -> Result<Head, Malformed> {
     let (status_line, mut rest) = next_line(head).ok_or(Malformed::StatusLine)?;
     let (persistent, status) = parse_status_line(status_line)?;
@@ -60,7 +60,7 @@ pub fn parse(head: &[u8]) -> Result<Head, Malformed> {
     Err(Malformed::Header)
 }
 
-/// The value of the header, in a head that was parsed.
+/// The value of a header, in a head that was parsed.
 pub fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     let (_, mut rest) = next_line(head)?;
     while let Some((line, after)) = next_line(rest) {
@@ -73,7 +73,7 @@ pub fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     None
 }
 
-/// The headers that say how the body ends and what becomes of the connection.
+/// The headers that determine how the body ends and whether the connection stays open.
 #[derive(Default)]
 struct Fields {
     length: Option<usize>,
@@ -117,13 +117,13 @@ impl Fields {
     }
 }
 
-/// A line without its end, and what follows it. A bare line feed ends no line.
+/// The first line without its line break, and the rest. A bare line feed does not end a line.
 fn next_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|byte| *byte == b'\n')?;
     Some((text[..at].strip_suffix(b"\r")?, &text[at + 1..]))
 }
 
-/// Whether connections last by default in this version, and the status.
+/// Whether connections stay open by default in this version, and the status.
 fn parse_status_line(line: &[u8]) -> Result<(bool, u16), Malformed> {
     let (version, rest) = line.split_at_checked(9).ok_or(Malformed::StatusLine)?;
     let persistent = match version {

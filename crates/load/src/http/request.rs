@@ -1,25 +1,25 @@
-//! A request in two parts, between which the connection puts the name of the server it goes to.
+//! A request in two parts. The connection puts the server's name between them.
 
 use std::io::Write;
 
-/// The same request may go to one server after another.
+/// A request that can be sent to one server after another.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The first line, with its end.
+    /// The first line, with its line break.
     pub line: Vec<u8>,
-    /// The other headers, the blank line, the body.
+    /// The other headers, the blank line and the body.
     pub rest: Vec<u8>,
 }
 
 impl Request {
-    /// `headers` are whole lines with their ends, here and below.
+    /// `headers` are whole lines with their line breaks, here and below.
     pub fn get(path: &str, headers: &[u8]) -> Request {
         let mut request = Request { line: Vec::new(), rest: [headers, b"\r\n"].concat() };
         request.set_line("GET", format_args!("{path}"));
         request
     }
 
-    /// Takes no memory once the line has had its length before.
+    /// Sets the first line. Allocates nothing if the line was as long before.
     pub fn set_line(&mut self, method: &str, path: std::fmt::Arguments<'_>) {
         self.line.clear();
         write!(self.line, "{method} {path} HTTP/1.1\r\n").expect("memory takes any bytes");

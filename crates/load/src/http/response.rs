@@ -1,19 +1,19 @@
-//! One answer as it arrives, in whatever pieces.
+//! The parser of one answer, which may arrive in pieces of any size.
 
 use super::chunked::Chunks;
 use super::failure::Malformed;
 use super::head::{self, Framing, Head};
 
-/// The largest document has 1 MiB; its surroundings do not double it.
+/// The largest document has 1 MiB. The JSON around it does not double that.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// What may arrive for one answer. Chunks of a few bytes each may cost as much again as their data.
+/// The bound of all bytes of one answer. With chunks of a few bytes, the framing may cost as much as the data.
 const RAW_BYTES_MAX: usize = 2 * BODY_BYTES_MAX + head::HEAD_BYTES_MAX;
 
-/// What a read has room for. An answer to a write fits in.
+/// The room for one read. An answer to a write fits into it.
 const ROOM_BYTES: usize = 4096;
 
-/// `100 Continue` and the like. Nobody asked for any.
+/// The bound of interim answers such as `100 Continue`. This client asks for none.
 const INTERIM_MAX: usize = 8;
 
 /// A complete answer.
@@ -30,11 +30,11 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Takes bytes until they are an answer. Its buffers live on from one answer to the next.
+/// Collects bytes until they are an answer. Its buffers are reused for the next answer.
 #[derive(Debug, Default)]
 pub struct Reader {
     received: Vec<u8>,
-    /// How many bytes are known to hold no end of a head.
+    /// The number of bytes that are known not to contain the end of a head.
     searched: usize,
     head: Option<Head>,
     chunks: Chunks,
@@ -45,7 +45,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Makes room for the next answer.
+    /// Prepares for the next answer.
     pub fn reset(&mut self) {
         self.received.clear();
         self.decoded.clear();
@@ -53,13 +53,13 @@ impl Reader {
         (self.searched, self.head, self.interim, self.ended) = (0, None, 0, false);
     }
 
-    /// Where to append what arrives. There is room for a usual answer.
+    /// The buffer to append arriving bytes to. It has room for a usual answer.
     pub fn room(&mut self) -> &mut Vec<u8> {
         self.received.reserve(ROOM_BYTES);
         &mut self.received
     }
 
-    /// True once the answer is complete.
+    /// Parses what has arrived. Returns `true` once the answer is complete.
     pub fn advance(&mut self) -> Result<bool, Malformed> {
         if self.received.len() > RAW_BYTES_MAX {
             return Err(Malformed::BodyTooLong);
@@ -85,7 +85,7 @@ impl Reader {
         }
     }
 
-    /// The stream has ended: the answer is complete now or never.
+    /// Notes that the stream has ended: the answer is complete now or never.
     pub fn end(&mut self) -> Result<bool, Malformed> {
         self.ended = true;
         self.advance()
@@ -96,7 +96,7 @@ impl Reader {
         self.ended || self.head.is_none_or(|head| head.close)
     }
 
-    /// The answer, once complete; before that, as much as is known.
+    /// The answer, once it is complete. Before that, the part that is known.
     pub fn answer(&self) -> Answer<'_> {
         let Some(head) = self.head else {
             return Answer { status: 0, body: &[], head: &[] };
@@ -106,7 +106,7 @@ impl Reader {
         Answer { status: head.status, body, head: above }
     }
 
-    /// Skips interim answers.
+    /// Parses the final head, and skips interim answers.
     fn final_head(&mut self) -> Result<Option<Head>, Malformed> {
         while self.head.is_none() {
             let Some(end) = head::find_end(&self.received, self.searched)? else {
@@ -134,10 +134,10 @@ mod tests {
     use super::super::super::rng::Rng;
     use super::*;
 
-    /// Status, whether the connection ends, and the body.
+    /// The status, whether the connection ends, and the body.
     type Parsed = (u16, bool, Vec<u8>);
 
-    /// Feeds the bytes in pieces of random length, in which a complete answer is seen at once.
+    /// Feeds the bytes in pieces of random length. A complete answer must be recognised at once.
     fn feed(reader: &mut Reader, bytes: &[u8], rng: &mut Rng) -> Result<Option<Parsed>, Malformed> {
         reader.reset();
         let mut rest = bytes;
@@ -158,7 +158,7 @@ mod tests {
         (answer.status, reader.closes(), answer.body.to_vec())
     }
 
-    /// A body, whole or cut into chunks at random.
+    /// A body, whole or cut into random chunks.
     fn random_answer(rng: &mut Rng) -> (Vec<u8>, Parsed) {
         let body: Vec<u8> = (0..rng.below(300)).map(|_| rng.next() as u8).collect();
         let status = [200, 201, 404, 409, 503, 504][rng.below(6) as usize];

@@ -1,4 +1,4 @@
-//! A connection, plain or by TLS.
+//! A connection, plain or with TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -42,8 +42,8 @@ impl Stream {
         Ok(Stream::Tls(Box::new(stream)))
     }
 
-    /// Whether nothing has arrived since the last answer: neither the server's end of the stream nor bytes that nobody
-    /// asked for. Costs no system call as long as nothing has.
+    /// Whether nothing has arrived since the last answer: neither the end of the stream nor unexpected bytes. Needs
+    /// no system call as long as nothing has arrived.
     pub fn is_fresh(&self) -> bool {
         let tcp = match self {
             Stream::Plain(stream) => stream,

@@ -1,17 +1,17 @@
-//! What a run under load is asked for.
+//! The options of a run under load.
 
 use std::time::Duration;
 
 use super::super::args::{Choice, Common, VALUE_BYTES, parse_duration, parse_span};
 use super::super::workload::Level;
 
-/// More would need more files than a process may usually open.
+/// More connections would need more files than a process may usually open.
 const CONNECTIONS_MAX: i64 = 5000;
 
-/// A node takes no more.
+/// A node accepts no more streams.
 const STREAMS_MAX: i64 = 64;
 
-/// More are held in buffers on the way, and measure those.
+/// With a larger window, more lines are in buffers on the way, and the run would measure the buffers.
 const WINDOW_MAX: i64 = 1 << 20;
 
 #[derive(Clone, Debug, clap::Args)]

@@ -1,6 +1,6 @@
-//! The closed loop: so many connections, each with one request under way, for so long.
+//! The closed loop: a number of connections, each with one open request, for a given time.
 //!
-//! A closed loop waits for a slow server instead of queueing before it, so its rate and its latencies belong
+//! A closed loop waits for a slow server instead of building a queue before it. So its rate and its latencies belong
 //! together: connections = rate × mean latency.
 
 mod args;
@@ -32,7 +32,7 @@ use report::{Measured, Report};
 use stream::{LoadStream, Plan};
 use worker::Worker;
 
-/// Ends early, with what there is, once `stop` does.
+/// Runs the benchmark. If `stop` completes first, it ends early and reports what was done.
 pub async fn run(
     args: &LoadArgs,
     stop: impl Future<Output = ()>,
@@ -62,7 +62,7 @@ async fn measure(args: &LoadArgs, targets: &Arc<[Target]>, stop: impl Future<Out
     let tally = Arc::new(Mutex::new(Tally::default()));
     let (mut began, mut cpu) = (Instant::now(), CpuClock::now());
     let progress = Progress::on_stderr();
-    // Ends the workers when it is dropped.
+    // Dropping this ends the workers.
     let mut workers = match args.stream {
         Some(streams) => start_streams(args, streams, targets, &tally),
         None => start(args, targets, &tally),
@@ -132,7 +132,7 @@ fn start_streams(
     workers
 }
 
-/// Another one for every run, or its idempotency keys would answer with another run's results.
+/// A number for this run. With the same number, the idempotency keys would return another run's results.
 fn run_number() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Rng::new(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40).next()

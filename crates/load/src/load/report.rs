@@ -1,4 +1,4 @@
-//! What a run under load is reported as.
+//! The report of a run under load.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::super::text::grouped;
 use super::super::workload::Level;
 use super::args::LoadArgs;
 
-/// What is measured, without the warm-up.
+/// The measured part of the run, without the warm-up.
 #[derive(Debug)]
 pub struct Measured {
     pub tally: Tally,
@@ -24,11 +24,12 @@ pub struct Measured {
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     benchmark: &'static str,
-    /// The leader alone, or all of them.
+    /// Whether the leader alone or all nodes were asked.
     target: &'static str,
     urls: Vec<&'a str>,
     connections: u16,
-    /// Streams in the place of connections, and how many lines of each may be unanswered.
+    /// The number of streams, if streams are used instead of connections, and how many lines of each may be
+    /// unanswered.
     streams: Option<u16>,
     window: Option<u32>,
     value_bytes: u32,

@@ -1,4 +1,4 @@
-//! A stream of commands: lines go out while not too many are unanswered, and answers belong to them by their order.
+//! A stream of commands. Lines are sent while not too many are unanswered. Answers belong to lines by their order.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,24 +17,24 @@ use super::super::target::Target;
 use super::super::tasks::lock;
 use super::super::workload::{push_json_text, stamp};
 
-/// Lines that are made and sent at once.
+/// The number of lines that are made and sent at once.
 const LINES_AT_ONCE: usize = 256;
 
-/// What one read takes: the answers to a chunk of lines.
+/// The room for one read: the answers to a chunk of lines.
 const ROOM_BYTES: usize = 256 << 10;
 
-/// Answers that have come and are not counted yet. One is as long as a key.
+/// The bound of answers that have arrived and are not counted yet. An answer is as long as a key.
 const ANSWERS_MAX: usize = 16 << 20;
 
-/// What all streams do.
+/// The settings of all streams.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub keys: u64,
     pub value_bytes: usize,
-    /// Lines of one stream that may be unanswered.
+    /// The number of lines of one stream that may be unanswered.
     pub window: usize,
     pub headers: Vec<u8>,
-    /// Between two answers.
+    /// The longest time between two answers.
     pub patience: Duration,
 }
 
@@ -48,16 +48,16 @@ pub struct LoadStream {
     tally: Arc<Mutex<Tally>>,
 }
 
-/// What is under way on one connection.
+/// The state of one connection.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// Made and not sent yet.
+    /// Lines that were made and are not sent yet.
     out: Vec<u8>,
     sent: usize,
     coded: Vec<u8>,
     chunks: Chunks,
     answers: Vec<u8>,
-    /// When so many lines were made.
+    /// When the lines were made, with their number.
     waiting: VecDeque<(Instant, usize)>,
     unanswered: usize,
 }
@@ -86,7 +86,7 @@ impl LoadStream {
         LoadStream { plan, targets, at, rng, value, tally }
     }
 
-    /// Until nobody wants it any longer. A stream that breaks begins anew at the next node.
+    /// Works until the task is ended. If a stream breaks, a new one begins at the next node.
     pub async fn work(mut self) {
         loop {
             let Err(Broken(trouble)) = self.run().await;
@@ -167,7 +167,7 @@ impl LoadStream {
         traffic.unanswered += count;
     }
 
-    /// Takes the answers that have come whole.
+    /// Counts the answers that have arrived as a whole.
     fn count(&self, traffic: &mut Traffic) -> Result<(), Failure> {
         let ended = traffic.chunks.advance(&traffic.coded, &mut traffic.answers, ANSWERS_MAX)?;
         traffic.coded.drain(..traffic.chunks.taken);
@@ -194,7 +194,7 @@ impl LoadStream {
     }
 }
 
-/// Some of it; with nothing more to write, what TLS has taken and still holds.
+/// Writes a part of the bytes. Without bytes, it flushes what TLS still holds.
 async fn push(writing: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() { writing.flush().await.map(|()| 0) } else { writing.write(bytes).await }
 }

@@ -1,4 +1,4 @@
-//! One connection's loop: ask, wait, count, and ask again.
+//! The loop of one connection: ask, wait, count, and ask again.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -23,7 +23,7 @@ impl Worker {
         Worker { session, workload, idempotent, tally }
     }
 
-    /// Until nobody wants it any longer.
+    /// Works until the task is ended.
     pub async fn work(mut self) {
         loop {
             let kind = self.workload.advance();
@@ -53,7 +53,8 @@ impl Worker {
         }
     }
 
-    /// A write that may have happened is repeated only if the servers can tell that it is the same one.
+    /// Whether a failed operation may be repeated. A write that may have been applied is repeated only if the servers
+    /// can recognise it.
     fn may_repeat(&self, kind: Kind, trouble: &Trouble) -> bool {
         match trouble.fate {
             Fate::NotApplied => true,

@@ -1,4 +1,4 @@
-//! One client of whichever system: an operation, where to send it, and what became of it.
+//! One client of any system: it performs an operation at a node, and returns the outcome.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ enum Speech {
     Redis(Redis),
 }
 
-/// Stays with a node until that one disappoints.
+/// A client that stays with a node until an operation fails there.
 #[derive(Debug)]
 pub struct Client {
     speech: Speech,
@@ -45,7 +45,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// `number` tells this client from the others; `targets` has at least one, and `first` is counted in circles.
+    /// `number` distinguishes this client from the others. `targets` must not be empty. The first node is `first`,
+    /// modulo the number of targets.
     pub fn new(
         system: System,
         number: usize,
@@ -64,7 +65,7 @@ impl Client {
         Client { speech, targets, at, patience }
     }
 
-    /// After a failure the next operation connects anew, to the next node.
+    /// Performs an operation. After a failure the next operation opens a new connection, to the next node.
     pub async fn perform(&mut self, op: &Op<'_>) -> Result<(), Trouble> {
         let target = &self.targets[self.at];
         let done = async {
@@ -96,10 +97,10 @@ impl Client {
     }
 }
 
-/// Of a node that has not said whether it leads.
+/// The time limit for a node to say whether it leads.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The place of the node that leads. Redis has a first node instead.
+/// The index of the node that leads. Redis has a first node instead.
 pub async fn leader(system: System, targets: &[Target]) -> Option<usize> {
     for (at, target) in targets.iter().enumerate() {
         let leads = timeout(PATIENCE, leads(system, target)).await;
@@ -122,7 +123,7 @@ async fn leads(system: System, target: &Target) -> Result<bool, Trouble> {
     }
 }
 
-/// What Eldest and the gateway want besides the address.
+/// The target in the form that Eldest and the gateway need.
 pub fn target(address: SocketAddr) -> Target {
     Target { url: format!("http://{address}"), host: address.to_string(), address, secured: None }
 }

@@ -1,4 +1,4 @@
-//! Who is asked, and how what was found out is told.
+//! The nodes that are asked, and the output of the results.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -32,13 +32,13 @@ impl Cluster {
     }
 }
 
-/// One line of JSON: scripts read it.
+/// Prints the report as one line of JSON, because scripts read it.
 pub fn print(report: &impl Serialize, out: &mut impl Write) -> Result<(), BenchError> {
     let text = serde_json::to_string(report).unwrap_or_default();
     writeln!(out, "{text}").map_err(BenchError::Output)
 }
 
-/// Why there is no figure.
+/// The error of a run without any figure.
 pub fn nothing(errors: &Errors) -> BenchError {
     BenchError::NothingSucceeded { code: errors.most_frequent() }
 }

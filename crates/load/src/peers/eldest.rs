@@ -9,7 +9,7 @@ use super::super::session::Trouble;
 use super::super::target::Target;
 use super::op::Op;
 
-/// What is waited for in line, at most.
+/// The longest wait in the queue for a role.
 const WAIT_MS: u64 = 20_000;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Eldest {
     connection: Connection,
     request: Request,
     name: String,
-    /// Of the role that it holds.
+    /// The token of the role that the client holds.
     token: u64,
     patience: Duration,
 }

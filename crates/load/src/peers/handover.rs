@@ -1,4 +1,4 @@
-//! From the release of a lock to the grant of the one that waits for it.
+//! The time from the release of a lock to the grant to a waiter.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use super::client::{Client, leader};
 use super::cluster::{Cluster, print};
 use super::op::Op;
 
-/// Longer than any wait.
+/// The time limit of a call: longer than any wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Until a waiter that has been sent off stands in line. etcd looks ten times a second for watchers that have come late, so
-/// that a shorter wait would measure that.
+/// The time until a waiter that was started is in the queue. etcd checks ten times a second for watchers that have
+/// come late, so a shorter wait would measure that check.
 const IN_LINE: Duration = Duration::from_millis(150);
 
 const LOCK: &str = "bench-handed";
@@ -40,7 +40,7 @@ struct Report {
     max_ms: f64,
 }
 
-/// Ends early once `stop` does, and then says nothing.
+/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing.
 pub async fn run(
     args: &HandoverArgs,
     stop: impl Future<Output = ()>,
@@ -60,7 +60,7 @@ pub async fn run(
     print(&Report { count: took.count(), p50_ms: at(500), p99_ms: at(990), max_ms: millis(took.max()) }, out)
 }
 
-/// The two take the lock from each other in turn.
+/// Lets two clients take the lock from each other in turn.
 async fn hand_on(mut holder: Client, mut next: Client, runs: u16) -> Result<Histogram, Trouble> {
     let mut took = Histogram::default();
     holder.perform(&Op::Acquire { lock: LOCK }).await?;

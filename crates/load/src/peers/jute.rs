@@ -1,4 +1,4 @@
-//! Jute, in which ZooKeeper writes: big-endian numbers; texts, bytes and lists behind their lengths.
+//! Jute, the encoding of ZooKeeper: big-endian numbers; texts, bytes and lists after their lengths.
 
 pub const PERSISTENT: i32 = 0;
 pub const EPHEMERAL_SEQUENTIAL: i32 = 3;
@@ -13,7 +13,7 @@ const SYNC: i32 = 9;
 
 const ANY_VERSION: i32 = -1;
 
-/// Everybody may do everything.
+/// The permission of all users for everything.
 const ALL_PERMISSIONS: i32 = 31;
 
 pub fn int(out: &mut Vec<u8>, number: i32) {
@@ -29,7 +29,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     bytes(out, text.as_bytes());
 }
 
-/// Puts the length before what is written within.
+/// Puts the length before the bytes that `write` appends.
 pub fn framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     int(out, 0);
@@ -38,7 +38,7 @@ pub fn framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// A new session.
+/// Opens a new session.
 pub fn connect(out: &mut Vec<u8>, timeout_ms: i32) {
     framed(out, |out| {
         int(out, 0);
@@ -97,7 +97,7 @@ pub fn sync(out: &mut Vec<u8>, path: &str) {
     text(out, path);
 }
 
-/// What has not been read yet.
+/// The bytes that are not read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 

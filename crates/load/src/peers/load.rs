@@ -1,4 +1,5 @@
-//! The closed loop, the same for every system: so many connections, each with one operation under way, for so long.
+//! The closed loop, the same for every system: a number of connections, each with one open operation, for a given
+//! time.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// What one operation may take.
+/// The time limit of one operation.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -77,7 +78,7 @@ struct Report {
     max_ms: f64,
     errors: u64,
     most_frequent_error: Option<String>,
-    /// Of all nodes.
+    /// The processor time of all nodes.
     server_cpu_s: f64,
     server_cpu_s_per_10_000: f64,
     client_cpu_percent: f64,
@@ -89,7 +90,7 @@ struct Counted {
     errors: Errors,
 }
 
-/// Ends early, with what there is, once `stop` does.
+/// Runs the benchmark. If `stop` completes first, it ends early and reports what was done.
 pub async fn run(
     args: &PeerLoadArgs,
     stop: impl Future<Output = ()>,
@@ -147,7 +148,7 @@ struct Worker {
     keys: u64,
     value: Vec<u8>,
     lock: String,
-    /// Its share, if each key is to be written once.
+    /// The keys of this connection, if each key is to be written once.
     fill: std::iter::StepBy<std::ops::Range<u64>>,
     counted: Arc<Mutex<Counted>>,
 }
@@ -164,7 +165,7 @@ impl Worker {
         push_json_text(&mut value, args.size as usize, &mut rng);
         let keys = u64::from(args.keys);
         let fill = (number as u64..keys.max(number as u64)).step_by(args.connections.into());
-        // Of this run alone: what another one left behind may still be held.
+        // The name belongs to this run alone: a lock that another run has left behind may still be held.
         let lock = format!("bench-lock-{}-{number}", std::process::id());
         Worker { work: args.work, client, rng, keys, value, lock, fill, counted }
     }
@@ -184,7 +185,8 @@ impl Worker {
         }
     }
 
-    /// Latency counts from the first attempt. What may have happened is not repeated.
+    /// Performs one operation. The latency counts from the first attempt. An operation that may have been applied is
+    /// not repeated.
     async fn once(&mut self, key: u64) {
         let began = Instant::now();
         loop {
@@ -257,12 +259,12 @@ impl Report {
     }
 }
 
-// The processor time that processes have had.
+// The processor time of processes.
 
-/// In which Linux counts it for everybody.
+/// The unit in which Linux counts processor time on every machine.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Of all of them together. One that is gone counts nothing.
+/// The sum over these processes. A process that has ended counts nothing.
 pub fn of(pids: &[i32]) -> Duration {
     let ticks = pids.iter().filter_map(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -271,7 +273,8 @@ pub fn of(pids: &[i32]) -> Duration {
     TICK * ticks.sum::<u64>() as u32
 }
 
-/// In user mode and in the system's, which are the 14th and the 15th word. The second is a name, in brackets.
+/// The time in user mode and in system mode, which are the 14th and the 15th word. The second word is a name, in
+/// brackets.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, words) = stat.rsplit_once(") ")?;
     let mut words = words.split(' ').skip(11);
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(ticks(stat), Some(321));
         assert_eq!(ticks("42 (a) S 1"), None);
         assert_eq!(of(&[]), Duration::ZERO);
-        // Its own.
+        // The id of this test's own process.
         assert!(of(&[std::process::id() as i32]) < Duration::from_secs(3600));
     }
 }

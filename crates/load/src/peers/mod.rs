@@ -1,7 +1,8 @@
-//! Eldest beside other systems, in one run by one generator: the same loop, the same keys and values, the same counting.
+//! Eldest beside other systems, in one run by one generator: the same loop, the same keys and values, the same
+//! counting.
 //!
-//! What differs is the speech alone (`eldest`, `etcd`, `zookeeper`, `redis`), each written down here as bytes, so that
-//! no client library's cost is measured as a server's. `client` puts them behind one face:
+//! Only the protocol differs (`eldest`, `etcd`, `zookeeper`, `redis`). Each one is written here as bytes, so that the
+//! cost of a client library is never measured as a server's. `client` gives them one interface:
 //!
 //! ```text
 //! load ─┐                        ┌─ eldest     HTTP
@@ -10,8 +11,8 @@
 //!                                └─ redis      RESP
 //! ```
 //!
-//! Caveats: one operation at a time on a connection, as in the other benchmarks; no TLS. `scripts/bench-peers` starts the
-//! servers and compares the results.
+//! Caveats: one operation at a time on a connection, as in the other benchmarks; no TLS. `scripts/bench-peers` starts
+//! the servers and compares the results.
 
 mod client;
 mod cluster;

@@ -1,4 +1,4 @@
-//! What every system is asked to do. Keys and values are the same everywhere.
+//! The operations that every system is asked to perform. Keys and values are the same for all systems.
 
 use super::super::session::{Fate, Trouble};
 
@@ -6,18 +6,18 @@ use super::super::session::{Fate, Trouble};
 pub enum Op<'a> {
     Write {
         key: u64,
-        /// A JSON text: Eldest takes nothing else, the others take anything.
+        /// A JSON text. Eldest accepts nothing else; the others accept any bytes.
         value: &'a [u8],
     },
-    /// Sees every write acknowledged before.
+    /// Sees every write that was acknowledged before.
     ReadLinear {
         key: u64,
     },
-    /// Whatever the node has.
+    /// Reads the state of the node that answers, however old.
     ReadLocal {
         key: u64,
     },
-    /// Waits in line, where there is one.
+    /// Waits in a queue, if the system has one.
     Acquire {
         lock: &'a str,
     },
@@ -26,7 +26,7 @@ pub enum Op<'a> {
     },
 }
 
-/// For what a system does not have.
+/// The trouble of an operation that a system does not have.
 pub fn unsupported() -> Trouble {
     Trouble { fate: Fate::Rejected, code: "unsupported".into(), status: None }
 }

@@ -1,7 +1,7 @@
-//! How soon a cluster acknowledges a write: from its start, or from the end of its leader.
+//! How soon a cluster acknowledges a write after its start, or after the end of its leader.
 //!
-//! Some lanes for each node write without end, every one to its own node, so that whichever node serves first is asked
-//! at once. What counts is the first acknowledged write that was sent after the event.
+//! Some lanes for each node write continuously, each to its own node, so that the node that serves first is asked at
+//! once. The result is the first acknowledged write that was sent after the event.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -25,16 +25,17 @@ use super::client::{Client, leader};
 use super::cluster::{Cluster, nothing, print};
 use super::op::Op;
 
-/// For each node. A lane that waits in vain does not keep the others from trying.
+/// The number of lanes for each node. A lane that waits in vain does not keep the others from trying.
 const LANES: usize = 4;
 
-/// What a lane waits for an answer. Many times what a write takes; the lanes of a node end their waits in turn.
+/// The time that a lane waits for an answer. It is many times what a write takes. The lanes of a node end their waits
+/// in turn.
 const PATIENCE: Duration = Duration::from_millis(240);
 
-/// Between two writes of a lane: the watching should not be a load itself.
+/// The pause between two writes of a lane. Without it the measurement would be a load itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long all must be well before the leader is ended.
+/// How long all nodes must be well before the leader is ended.
 const CALM: Duration = Duration::from_millis(1500);
 
 const KEYS: u64 = 100_000;
@@ -64,9 +65,9 @@ pub struct OutageArgs {
 
 #[derive(Serialize)]
 struct Report {
-    /// Of the node that was ended.
+    /// The index of the node that was ended.
     leader: Option<usize>,
-    /// Since its end.
+    /// The time since that node ended.
     took_ms: Option<f64>,
     /// When the write was acknowledged, since 1970.
     at_ms: u128,
@@ -74,9 +75,9 @@ struct Report {
 
 #[derive(Debug, Default)]
 struct Watch {
-    /// Writes that were sent before do not count.
+    /// Writes that were sent before this moment do not count.
     since: Option<Instant>,
-    /// The first that counts.
+    /// The first write that counts.
     acknowledged: Option<(Instant, SystemTime)>,
     errors: Errors,
 }
@@ -87,7 +88,7 @@ struct Shared {
     news: Notify,
 }
 
-/// Ends early once `stop` does, and then says nothing.
+/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing.
 pub async fn run(
     args: &OutageArgs,
     stop: impl Future<Output = ()>,
@@ -124,7 +125,7 @@ async fn measure(args: &OutageArgs) -> Result<Report, BenchError> {
     Ok(Report { leader: ended, took_ms, at_ms: since.as_millis() })
 }
 
-/// For a write that is sent from then on.
+/// Waits for a write that is sent from `since` on.
 async fn wait(args: &OutageArgs, shared: &Shared, since: Instant) -> Result<(), BenchError> {
     {
         let mut watch = lock(&shared.watch);
@@ -172,7 +173,7 @@ async fn write(mut client: Client, number: usize, delay: Duration, shared: Arc<S
 }
 
 impl Shared {
-    /// True if that is the write that is waited for.
+    /// Counts a write. Returns `true` if it is the one that is waited for.
     fn count(&self, done: Result<(), Trouble>, sent: Instant) -> bool {
         let mut watch = lock(&self.watch);
         if let Err(trouble) = done {

@@ -1,4 +1,4 @@
-//! Redis: RESP, and a write that a replica has received before it counts.
+//! Redis: RESP. A write counts only after a replica has received it.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use super::super::session::{Fate, Trouble};
 use super::op::{Op, unsupported};
 use super::stream::PeerStream;
 
-/// A lock that nobody gives back.
+/// The ttl of a lock that is never released.
 const LOCK_MS: &[u8] = b"30000";
 
-/// Gives a lock back, unless it is another's by now.
+/// Releases a lock, unless another client holds it by now.
 const RELEASE: &[u8] =
     b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 
@@ -19,11 +19,11 @@ const RELEASE: &[u8] =
 pub struct Redis {
     stream: Option<PeerStream>,
     out: Vec<u8>,
-    /// Whose locks these are.
+    /// The name of the client that holds the locks.
     name: String,
 }
 
-/// As much of a reply as is of interest.
+/// The part of a reply that is of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
     Text,
@@ -68,7 +68,7 @@ impl Redis {
         }
     }
 
-    /// What is to be sent, and with it the question whether a replica has it.
+    /// Sends the prepared command, together with the question whether a replica has it.
     async fn call_and_wait(&mut self, address: SocketAddr, expected: &Reply) -> Result<(), Trouble> {
         push(&mut self.out, &[b"WAIT", b"1", b"0"]);
         self.send(address).await.map_err(Trouble::of_failure)?;
@@ -107,9 +107,9 @@ fn trouble(fate: Fate, code: &'static str) -> Trouble {
     Trouble { fate, code: code.into(), status: None }
 }
 
-/// A command, as an array of texts.
+/// Appends a command, as an array of texts.
 fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
-    // Memory takes any bytes.
+    // Writing into memory never fails.
     let _ = write!(out, "*{}\r\n", words.len());
     for word in words {
         let _ = write!(out, "${}\r\n", word.len());
@@ -118,7 +118,7 @@ fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// The first line of a reply, and how many bytes follow it.
+/// Parses the first line of a reply. Also returns how many bytes follow it.
 fn parse(line: &[u8]) -> Option<(Reply, usize)> {
     let (kind, rest) = line.split_first()?;
     let text = std::str::from_utf8(rest).ok()?;

@@ -1,4 +1,4 @@
-//! A connection whose answers are taken from one buffer, whatever they are made of.
+//! A connection whose answers are read from one buffer, for any protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,17 +8,17 @@ use tokio::net::TcpStream;
 
 use super::super::http::Failure;
 
-/// What a read has room for.
+/// The room for one read.
 const ROOM_BYTES: usize = 4096;
 
-/// No answer that is asked for here comes near it.
+/// The bound of an answer. No answer that is asked for here comes near it.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct PeerStream {
     tcp: TcpStream,
     received: Vec<u8>,
-    /// How much of it has been taken.
+    /// The number of bytes of the buffer that were taken.
     taken: usize,
 }
 
@@ -34,7 +34,7 @@ impl PeerStream {
         self.tcp.write_all(bytes).await.map_err(|error| Failure::Lost(error.kind()))
     }
 
-    /// Takes so many bytes, and waits for them.
+    /// Waits for this number of bytes, and takes them.
     pub async fn take(&mut self, bytes: usize) -> Result<&[u8], Failure> {
         if bytes > ANSWER_BYTES_MAX {
             return Err(Failure::Lost(io::ErrorKind::InvalidData));
@@ -47,7 +47,7 @@ impl PeerStream {
         Ok(&self.received[from..from + bytes])
     }
 
-    /// Takes bytes up to the end of a line, which is not returned.
+    /// Takes the bytes up to the end of a line, which is not returned.
     pub async fn take_line(&mut self) -> Result<&[u8], Failure> {
         let mut searched = 0;
         loop {
@@ -62,7 +62,7 @@ impl PeerStream {
         }
     }
 
-    /// Takes what comes until the other side ends the stream.
+    /// Takes all bytes until the other side ends the stream.
     pub async fn take_all(&mut self) -> Result<&[u8], Failure> {
         loop {
             match self.receive().await {

@@ -1,4 +1,4 @@
-//! Each client against a server that says fixed bytes.
+//! Each client against a server that sends fixed bytes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const WRITE: Op<'_> = Op::Write { key: 7, value: b"\"v\"" };
 
-/// Answers each piece that arrives with the next of these; then it ends the connection.
+/// Answers each piece that arrives with the next of these answers. Then it closes the connection.
 async fn server(answers: &[&[u8]]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -25,7 +25,7 @@ async fn server(answers: &[&[u8]]) -> SocketAddr {
             assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
             stream.write_all(&answer).await.unwrap();
         }
-        // What the client still says is read, or the end would take back what was sent.
+        // The rest of the client's bytes is read: otherwise closing would discard what was sent.
         let _ = stream.shutdown().await;
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
@@ -65,9 +65,9 @@ async fn zookeeper_answers_after_its_session() {
     let write = async |answers: &[&[u8]]| perform(System::Zookeeper, answers, &WRITE).await;
     assert_eq!(write(&[&session, &answer(1, 0)]).await, Ok(()));
     assert_eq!(code(write(&[&session, &answer(1, -112)]).await), "zookeeper_112");
-    // The key is not there, and is made.
+    // The key does not exist, and is created.
     assert_eq!(write(&[&session, &answer(1, -101), &answer(2, 0)]).await, Ok(()));
-    // An event and another answer come between.
+    // An event and another answer come in between.
     let mixed = [answer(0xff, 0), answer(1, 0)].concat();
     assert_eq!(write(&[&session, &mixed]).await, Ok(()));
     assert_eq!(code(write(&[&session, &[0xff; 4]]).await), "connection_lost");

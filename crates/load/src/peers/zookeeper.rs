@@ -1,6 +1,7 @@
-//! ZooKeeper: its binary protocol, one request at a time, and the recipe of a lock.
+//! ZooKeeper: its binary protocol with one request at a time, and the lock recipe.
 //!
-//! A connection is a session of its own: who reconnects loses the locks that the old one held, after its time-out.
+//! A connection is a session of its own: a client that reconnects loses the locks of the old session, after the
+//! timeout of that session.
 
 use std::net::SocketAddr;
 
@@ -10,13 +11,13 @@ use super::jute::{self, Fields};
 use super::op::Op;
 use super::stream::PeerStream;
 
-/// The server takes at most 20 of its ticks of two seconds.
+/// The server accepts at most 20 of its ticks of two seconds.
 const SESSION_MS: i32 = 30_000;
 
 const NO_NODE: i32 = -101;
 const NODE_EXISTS: i32 = -110;
 
-/// The number of what nobody asked for: an event.
+/// The number of an event, which no request asked for.
 const EVENT: i32 = -1;
 
 const ROOT: &str = "/bench";
@@ -25,15 +26,15 @@ const ROOT: &str = "/bench";
 pub struct ZooKeeper {
     stream: Option<PeerStream>,
     out: Vec<u8>,
-    /// Of the last request.
+    /// The number of the last request.
     xid: i32,
-    /// Its own node of the lock that it holds or waits for.
+    /// The client's own node of the lock that it holds or waits for.
     ticket: String,
     /// The last answer, without its head.
     answer: Vec<u8>,
 }
 
-/// A server's error, or none.
+/// A server's error code (zero means none), or the trouble.
 type Done = Result<i32, Trouble>;
 
 impl ZooKeeper {
@@ -67,7 +68,7 @@ impl ZooKeeper {
         }
     }
 
-    /// Sets what is there, as most often it is; else makes it, and its folder.
+    /// Sets the value of an existing key, which is the usual case. Otherwise it creates the key, and its folder.
     async fn write(&mut self, path: &str, value: &[u8]) -> Result<(), Trouble> {
         for _ in 0..3 {
             match self.call(|out| jute::set_data(out, path, value)).await? {
@@ -90,7 +91,8 @@ impl ZooKeeper {
         }
     }
 
-    /// The recipe: an ephemeral node with a number; whose is the lowest has the lock, the others watch the one before.
+    /// The recipe: each client creates an ephemeral node with a number. The client with the lowest number has the
+    /// lock, and each of the others watches the node before its own.
     async fn acquire(&mut self, lock: &str) -> Result<(), Trouble> {
         let folder = format!("/{lock}");
         let ticket = format!("{folder}/n-");
@@ -132,7 +134,7 @@ impl ZooKeeper {
         self.answer_to(xid).await
     }
 
-    /// Puts a request in line to be sent; its number.
+    /// Appends a request to the output, and returns its number.
     fn push(&mut self, request: impl FnOnce(&mut Vec<u8>)) -> i32 {
         self.xid = self.xid.wrapping_add(1).max(1);
         let xid = self.xid;
@@ -178,7 +180,7 @@ impl ZooKeeper {
     }
 }
 
-/// What a server says of itself in words.
+/// The text in which a server describes itself.
 pub async fn srvr(address: SocketAddr) -> Result<String, Failure> {
     let mut stream = PeerStream::connect(address).await?;
     stream.send(b"srvr").await?;
@@ -194,7 +196,7 @@ fn fine(error: i32) -> Result<(), Trouble> {
     if error == 0 { Ok(()) } else { Err(trouble(error)) }
 }
 
-/// A read of a key that nobody wrote is answered, too.
+/// A read of a key that was never written counts as answered.
 fn found(error: i32) -> Result<(), Trouble> {
     if error == NO_NODE { Ok(()) } else { fine(error) }
 }

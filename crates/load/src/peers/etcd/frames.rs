@@ -1,7 +1,7 @@
 //! HTTP/2 frames, as far as one unary gRPC call after another needs them.
 //!
-//! Headers are sent as literals, and the server is told to keep no table for those that it sends: what it sends can be
-//! skipped then, because a call that succeeds has a message, and one that fails has none.
+//! Headers are sent as literals, and the server is told to keep no table for the headers that it sends. So the
+//! server's headers can be skipped: a successful call has a message, and a failed one has none.
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
@@ -11,14 +11,15 @@ pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
-/// Of data and headers: the last of their stream. Of settings and pings: an answer.
+/// Flags. In data and headers frames the first one means the last frame of the stream. In settings and pings, `ACK`
+/// means an answer.
 pub const END_STREAM: u8 = 1;
 pub const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 pub const HEAD_BYTES: usize = 9;
 
-/// What a stream may bring before it has to ask: the greatest that there is.
+/// The number of bytes that a stream may bring before it must ask: the largest possible number.
 const WINDOW_MAX: u32 = i32::MAX as u32;
 const WINDOW_AT_FIRST: u32 = 65_535;
 
@@ -42,7 +43,7 @@ impl FrameHead {
     }
 }
 
-/// Whatever is asked of a server first.
+/// The bytes that a client sends first.
 pub fn preface(out: &mut Vec<u8>) {
     out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     let settings = [(1_u16, 0_u32), (2, 0), (4, WINDOW_MAX)];
@@ -54,7 +55,7 @@ pub fn preface(out: &mut Vec<u8>) {
     window_update(out, WINDOW_MAX - WINDOW_AT_FIRST);
 }
 
-/// More may come on the connection as a whole.
+/// Allows more bytes on the connection as a whole.
 pub fn window_update(out: &mut Vec<u8>, more: u32) {
     frame(out, WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
 }
@@ -66,7 +67,7 @@ pub fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]
     out.extend_from_slice(payload);
 }
 
-/// A whole call: headers, and the message behind its length.
+/// A whole call: headers, and the message after its length.
 pub fn call(out: &mut Vec<u8>, stream: u32, headers: &[u8], message: &[u8]) {
     frame(out, HEADERS, END_HEADERS, stream, headers);
     let length = message.len() as u32;
@@ -87,7 +88,7 @@ pub fn headers(method: &str, authority: &str) -> Vec<u8> {
     literal(&mut out, method);
     out.push(0x01);
     literal(&mut out, authority);
-    // Number 31: 15 in the first byte, and the rest in another.
+    // Number 31 is encoded as 15 in the first byte, and the rest in another byte.
     out.extend_from_slice(&[0x0f, 0x10]);
     literal(&mut out, "application/grpc");
     out.push(0x00);
@@ -96,7 +97,7 @@ pub fn headers(method: &str, authority: &str) -> Vec<u8> {
     out
 }
 
-/// Shorter than 127 bytes, as all of them are here.
+/// Appends a text. It must be shorter than 127 bytes, as all texts here are.
 fn literal(out: &mut Vec<u8>, text: &str) {
     out.push(text.len() as u8 & 0x7f);
     out.extend_from_slice(text.as_bytes());

@@ -7,13 +7,13 @@ use super::super::super::session::{Fate, Trouble};
 use super::super::stream::PeerStream;
 use super::frames::{self, FrameHead};
 
-/// Whether the message is compressed, and its length.
+/// The prefix of a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// So many bytes of messages are taken before the server is told that there is room again.
+/// The number of bytes of messages that are read before the server is told that there is room again.
 const WINDOW_BYTES: u32 = 1 << 24;
 
-/// Streams have odd numbers, up to 31 bits.
+/// Streams have odd numbers of up to 31 bits.
 const STREAM_MAX: u32 = i32::MAX as u32 - 2;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Grpc {
         self.connection = None;
     }
 
-    /// The message that answers.
+    /// Makes a call, and returns the message of the answer.
     pub async fn call(
         &mut self,
         address: SocketAddr,
@@ -63,13 +63,13 @@ impl Grpc {
     }
 }
 
-/// A call that fails has no message.
+/// The trouble of a call that failed and therefore has no message.
 fn refused() -> Trouble {
     Trouble { fate: Fate::Unknown, code: "grpc_error".into(), status: None }
 }
 
 impl Connection {
-    /// Until the call's stream has ended.
+    /// Reads until the call's stream has ended.
     async fn receive(&mut self, answer: &mut Vec<u8>) -> Result<(), Failure> {
         loop {
             let mut head = [0; frames::HEAD_BYTES];

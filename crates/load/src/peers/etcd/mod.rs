@@ -1,4 +1,4 @@
-//! etcd, version 3: gRPC, and the gateway that takes the same as JSON.
+//! etcd, version 3: gRPC, and the gateway that accepts the same calls as JSON.
 
 mod frames;
 mod gateway;
@@ -17,7 +17,7 @@ use protobuf::{bytes, find_bytes, find_number, number};
 /// Longer than any run: a client keeps one lease for all its locks.
 const LEASE_S: u64 = 3600;
 
-/// The header of each answer.
+/// The number of the header field in each answer.
 const HEADER: u64 = 1;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Etcd {
     message: Vec<u8>,
     methods: Methods,
     lease: Option<u64>,
-    /// The key of the lock that it holds.
+    /// The key of the lock that the client holds.
     held: Vec<u8>,
 }
 

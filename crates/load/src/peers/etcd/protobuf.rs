@@ -1,4 +1,4 @@
-//! Protocol buffers, as far as etcd's messages here need them: numbers and bytes, each behind the number of its field.
+//! Protocol buffers, as far as etcd's messages here need them: numbers and bytes, each after the number of its field.
 
 const VARINT: u64 = 0;
 const BYTES: u64 = 2;
