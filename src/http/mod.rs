@@ -12,7 +12,10 @@
 //!   dispatch   here, at the leader in one hop, or a moment later ─► driver::Handle
 //!                                    ▼
 //!   spans      the trace that a call belongs to, and the spans for a collector
-//!   request    the client's request: URL, headers, body, deadline; the context that all handlers share
+//!   request    the client's request: headers, body, deadline; the context that all handlers share
+//!   admission  how much each caller may take: places, seats, connections, memory, time
+//!   access     who calls, what the call asks for, and whether that caller may
+//!   url        names in paths, and queries
 //!   answer     responses, streams, problems
 //! ```
 //!
@@ -22,6 +25,8 @@
 //! A refusal (421, 429, 503) is given only while it is certain that nothing of the call has reached a log (P15, C7). Once the node has
 //! taken a write, or has sent it to another node, the answer is its verdict or `outcome_unknown`.
 
+mod access;
+mod admission;
 mod answer;
 mod dispatch;
 mod openapi;
@@ -32,7 +37,9 @@ mod server;
 mod spans;
 #[cfg(test)]
 pub mod tests;
+mod url;
 
-pub use request::{Audit, AuditMessage, Context, Guard, Web, audit};
+pub use crate::http::access::Guard;
+pub use request::{Audit, AuditMessage, Context, Web, audit};
 pub use server::{serve, serve_metrics};
 pub use spans::{Exporter, Spans};

@@ -49,7 +49,16 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
     ),
     (
         "http",
-        &[&["answer"], &["spans"], &["request"], &["dispatch", "openapi", "peer"], &["routes"], &["server"]],
+        &[
+            &["answer"],
+            &["spans", "url"],
+            &["access"],
+            &["admission"],
+            &["request"],
+            &["dispatch", "openapi", "peer"],
+            &["routes"],
+            &["server"],
+        ],
     ),
 ];
 

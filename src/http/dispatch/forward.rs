@@ -17,9 +17,10 @@ use crate::driver::handle::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
     CallKind, ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, SECRET,
-    say_origin, url_safe,
+    say_origin,
 };
 use crate::http::spans::TRACEPARENT;
+use crate::http::url::url_safe;
 use crate::types::NodeId;
 
 /// The request headers that are forwarded, with the body. The others concern only the client and this node.

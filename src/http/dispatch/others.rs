@@ -9,8 +9,10 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::driver::Member;
+use crate::http::admission::Origin;
 use crate::http::answer::JSON;
-use crate::http::request::{Context, FORWARDED, Origin, say_origin, url_safe};
+use crate::http::request::{Context, FORWARDED, say_origin};
+use crate::http::url::url_safe;
 use crate::types::NodeId;
 
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use crate::driver::LeaseTimes;
 use crate::driver::handle::{Level, View};
 use crate::http::answer::lease::KnownLease;
 use crate::http::answer::{self, AGE, Answer, CallFailure, Problem};
-use crate::http::request::{CallKind, ClientRequest, Context, Query};
+use crate::http::request::{CallKind, ClientRequest, Context};
+use crate::http::url::Query;
 use crate::store::Store;
 use crate::types::{LeaseName, Text};
 

@@ -4,8 +4,8 @@ use axum::http::Uri;
 use serde_json::{Map, Value, json};
 
 use super::operations::{DescribedAnswer, OPERATIONS, Operation};
+use crate::http::access::needs::{Need, TABLE};
 use crate::http::answer::Code;
-use crate::http::request::needs::{Need, TABLE};
 use crate::store::TOKEN_FLOOR_MOST;
 
 const SCHEMAS: &str = include_str!("schemas.json");

@@ -18,8 +18,9 @@ use hyper::body::Body as _;
 
 use crate::driver::handle::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
+use crate::http::admission::{Caller, Places, Sharers, Shares};
 use crate::http::answer::{Code, Problem, Surroundings};
-use crate::http::request::{Caller, Context, Places, Sharers, Shares};
+use crate::http::request::Context;
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{

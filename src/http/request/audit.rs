@@ -14,8 +14,8 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::auth::Who;
-use super::places::Origin;
+use crate::http::access::Who;
+use crate::http::admission::Origin;
 use crate::store::date_text;
 use crate::types::{NodeId, WallTime};
 

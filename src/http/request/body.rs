@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::callers::{Caller, Held, no_memory};
+use crate::http::admission::{Caller, Held, no_memory};
 use crate::http::answer::{Code, Problem};
 
 /// The time before a body's rate counts: a lost packet is sent again within it.
@@ -245,7 +245,7 @@ mod tests {
     async fn what_is_held_of_a_body_is_given_back_with_it() {
         let limits =
             crate::config::HttpLimits { bodies_bytes: 100, bodies_bytes_each: 100, ..Default::default() };
-        let callers = super::super::Callers::new(&limits);
+        let callers = crate::http::admission::Callers::new(&limits);
         let caller = callers.place([10, 0, 0, 1].into(), false, 0).expect("there is room").caller.clone();
         let far = Instant::now() + Duration::from_secs(3600);
         let refused = read_held(Body::from(vec![b' '; 101]), 1000, far, Some(&caller)).await.err();

@@ -9,14 +9,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use super::auth::Principal;
-use super::callers::Caller;
 use super::context::Context;
-use super::places::{Origin, Sharer, Sharers};
-use super::seats::Admitted;
-use super::url::Query;
 use super::{body, headers};
+use crate::http::access::Principal;
+use crate::http::admission::{Admitted, Caller, Origin, Sharer, Sharers};
 use crate::http::answer::{Code, Problem, outcome_unknown};
+use crate::http::url::Query;
 use crate::protocol::Mode;
 use crate::store::SecretHash;
 use crate::types::KeyedCall;

@@ -10,18 +10,14 @@ use eldest_tls::trusting_nobody;
 use tokio::sync::watch;
 
 use super::audit::Audit;
-use super::auth::{Guard, Principal, Shown};
-use super::callers::Callers;
-use super::handshakes::FailedHandshakes;
-use super::places::{Places, PlacesByName, Shares};
 use super::refusals::RecentRefusals;
-use super::refused::Refused;
-use super::seats::LongReads;
-use super::seats::Seats;
-use super::traffic::Traffic;
 use super::web::Web;
 use crate::config::HttpLimits;
 use crate::driver::{Handle, Setup};
+use crate::http::access::{Guard, Principal, Shown};
+use crate::http::admission::{
+    Callers, FailedHandshakes, LongReads, Places, PlacesByName, Refused, Seats, Shares, Traffic,
+};
 use crate::http::answer::{Code, Problem, Surroundings, unauthorized};
 use crate::http::spans::Spans;
 use crate::protocol::Timing;

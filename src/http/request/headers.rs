@@ -7,10 +7,10 @@ use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 
-use super::auth::{Principal, Who};
-use super::seats::Admitted;
-use super::url::decode;
+use crate::http::access::{Principal, Who};
+use crate::http::admission::Admitted;
 use crate::http::answer::{Code, Problem};
+use crate::http::url::decode;
 use crate::store::{DocCondition, Holding, SecretHash};
 use crate::types::KeyedCall;
 

@@ -11,10 +11,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use eldest_tls::Caller as Certified;
 
 use super::headers::FORWARDED;
-use super::places::Origin;
-use super::url::decode;
 use crate::driver::Setup;
 use crate::driver::channels::Stamp;
+use crate::http::admission::Origin;
+use crate::http::url::decode;
 use crate::types::NodeId;
 
 /// `10.0.0.7 <proof>`, or `10.0.0.7` without a secret: a blank at the end of a header would be lost.

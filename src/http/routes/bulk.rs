@@ -20,13 +20,14 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::driver::handle::Denied;
+use crate::http::admission::ConnectionTimeouts;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
 use crate::http::dispatch::{Decided, Pipeline, decide};
 use crate::http::request::{
-    CHUNK_LINES, Chunk, ClientRequest, Commands, ConnectionTimeouts, Context, FIRST_LINE, FORWARDED,
-    IDEMPOTENCY_KEY, Query, sharers,
+    CHUNK_LINES, Chunk, ClientRequest, Commands, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, sharers,
 };
+use crate::http::url::Query;
 
 /// The number of answers to chunks that wait for the reader, not counting those that are being written to the socket.
 const ANSWERS_MOST: usize = 1;

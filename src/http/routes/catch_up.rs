@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use super::pieces::{Pieces, streamed};
 use crate::driver::handle::{CatchUp, Whole};
+use crate::http::admission::ConnectionTimeouts;
 use crate::http::answer::{Answer, JSON, Problem};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
+use crate::http::request::{ClientRequest, Context};
 use crate::storage::line;
 use crate::store::Command;
 use crate::types::{Entry, Payload};

@@ -18,10 +18,12 @@ use tokio::time::timeout;
 
 use crate::driver::channels::{ChannelOver, Channels, Closed, Listener};
 use crate::driver::handle::Denied;
+use crate::http::admission::Place;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
 use crate::http::dispatch::{Question, ask_others};
-use crate::http::request::{ClientRequest, Context, Place, name_after, raw, say_stamp, stamp};
+use crate::http::request::{ClientRequest, Context, raw, say_stamp, stamp};
+use crate::http::url::name_after;
 use crate::protocol::Timing;
 use crate::store::{self, BadCommand, BadField, NAME_MOST};
 use crate::types::NodeId;

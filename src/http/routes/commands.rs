@@ -11,7 +11,8 @@ use super::bulk;
 use crate::driver::handle::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after};
+use crate::http::request::{ClientRequest, Context, command, is_ndjson};
+use crate::http::url::name_after;
 use crate::store::Command;
 
 pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answer {

@@ -10,7 +10,8 @@ use serde_json::value::to_raw_value;
 
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, NoFields, Query, name_after};
+use crate::http::request::{ClientRequest, Context, NoFields};
+use crate::http::url::{Query, name_after};
 use crate::store::Command;
 
 const PREFIX: &str = "/v1/conflicts/";

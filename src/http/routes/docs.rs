@@ -9,10 +9,8 @@ use crate::http::answer::lease::{KnownLease, millis};
 use crate::http::answer::{self, Answer, Code, JSON, Problem, empty, value_of};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
 use crate::http::openapi::document;
-use crate::http::request::{
-    CallKind, ClientRequest, Context, Fresh, Query, condition, freshness, holder, name_after, new_name_after,
-    url_safe,
-};
+use crate::http::request::{CallKind, ClientRequest, Context, Fresh, condition, freshness, holder};
+use crate::http::url::{Query, name_after, new_name_after, url_safe};
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
 use crate::types::{LeaseName, Span, Text};
 use axum::body::Body;

@@ -16,7 +16,8 @@ use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
 use crate::http::dispatch::{self, Question, ask_others};
-use crate::http::request::{CallKind, ClientRequest, Context, name_after};
+use crate::http::request::{CallKind, ClientRequest, Context};
+use crate::http::url::name_after;
 use crate::store;
 use crate::types::{LeaseName, NodeId, Text};
 

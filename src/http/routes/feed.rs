@@ -12,9 +12,11 @@ use tokio::time::{Duration, Instant, sleep};
 
 use crate::driver::feed::{Filter, Frame, Kind, Kinds, Next, Over, Refused, Since, Subscription};
 use crate::driver::handle::Denied;
+use crate::http::access::Principal;
+use crate::http::admission::Place;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{Answer, Code, Problem};
-use crate::http::request::{ClientRequest, Context, Place, Principal};
+use crate::http::request::{ClientRequest, Context};
 use crate::protocol::Mode;
 use crate::store::{Area, Verb};
 

@@ -28,14 +28,13 @@ use serde_json::json;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::driver::handle::{Denied, Level};
+use crate::http::access::needs::{Asked, Need};
+use crate::http::access::{Principal, Shown, Who};
+use crate::http::admission::{Admitted, Origin, Refused, Sharer, Sharers};
 use crate::http::answer::stream::Format;
 use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
-use crate::http::request::needs::{Asked, Need};
-use crate::http::request::{
-    Admitted, AuditEntry, CallKind, ClientRequest, Context, GivesBack, Origin, Principal, Refused, Sharer,
-    Sharers, Shown, Stage, Who, no_holder,
-};
+use crate::http::request::{AuditEntry, CallKind, ClientRequest, Context, GivesBack, Stage, no_holder};
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
 

@@ -19,9 +19,11 @@ use tokio::time::{Duration, sleep, timeout};
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::client::{Clock, Moment, Term};
 use crate::driver::handle::{Denied, Leadership};
+use crate::http::admission::{ConnectionTimeouts, Place};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, FAREWELL, Place, Query};
+use crate::http::request::{ClientRequest, Context, FAREWELL};
+use crate::http::url::Query;
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
 

@@ -7,8 +7,9 @@ use axum::http::{HeaderValue, StatusCode};
 
 use crate::driver::handle::Denied;
 use crate::driver::{Measures, Numbers};
+use crate::http::admission::Class;
 use crate::http::answer::{self, Answer};
-use crate::http::request::{Class, ClientRequest, Context};
+use crate::http::request::{ClientRequest, Context};
 use crate::metrics::{CONTENT_TYPE, MetricsPage, Process, SampleKind};
 
 /// The names and values of a sample's labels, and its value.

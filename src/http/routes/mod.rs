@@ -36,8 +36,8 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 
 use guarded::{Guarded, guard};
 
+use crate::http::access::needs::{Row, TABLE};
 use crate::http::answer::{Answer, Code, Problem, unknown_route};
-use crate::http::request::needs::{Row, TABLE};
 use crate::http::request::{ClientRequest, Context};
 
 /// Builds a route for each row of the table of needs, behind the guard that checks the need.

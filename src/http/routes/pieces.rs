@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use crate::http::request::{ConnectionTimeouts, Place};
+use crate::http::admission::{ConnectionTimeouts, Place};
 
 const PIECE: usize = 64 << 10;
 /// The number of pieces that wait for the reader; the writer waits in turn.

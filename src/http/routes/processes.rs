@@ -10,7 +10,8 @@ use crate::driver::handle::Level;
 use crate::http::answer::lease::{self, KnownLease, just_now, millis, process_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page};
-use crate::http::request::{CallKind, ClientRequest, Context, NoFields, Query, name_after, new_name_after};
+use crate::http::request::{CallKind, ClientRequest, Context, NoFields};
+use crate::http::url::{Query, name_after, new_name_after};
 use crate::store::{self, Command, NewProcess, ProcessFilter, Store};
 use crate::types::{LeaseName, Text};
 

@@ -11,8 +11,10 @@ use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
 use crate::driver::handle::Written;
+use crate::http::access::Principal;
+use crate::http::admission::Place;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, Place, Principal, check_media_type, principal, read_body, sharers};
+use crate::http::request::{Context, check_media_type, principal, read_body, sharers};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The maximum size of a document: it is held in memory while it is cut into steps.

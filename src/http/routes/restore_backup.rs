@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use crate::driver::handle::{Level, Written};
+use crate::http::access::Principal;
+use crate::http::admission::{ConnectionTimeouts, Place};
 use crate::http::answer::{self, Answer, Code, Problem, TEXT, outcome_unknown};
-use crate::http::request::{
-    ClientRequest, ConnectionTimeouts, Context, IDEMPOTENCY_KEY, LongBody, Place, Principal, Query,
-    principal, sharers,
-};
+use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, LongBody, principal, sharers};
 use crate::http::routes::pieces::streamed;
+use crate::http::url::Query;
 use crate::storage::node::backup::{self, BackupHead, BackupReader, BadBackup};
 use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
 use axum::body::Body;

@@ -14,10 +14,12 @@ use tokio::time::{Duration, Instant};
 
 use super::roles;
 use crate::driver;
+use crate::http::access::Principal;
 use crate::http::answer::lease::millis;
 use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
-use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY, Principal, url};
+use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY};
+use crate::http::url;
 use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
 use crate::types::Text;

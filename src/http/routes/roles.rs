@@ -13,7 +13,8 @@ use crate::driver::Granted;
 use crate::http::answer::lease::{self, KnownLease, holder, millis, role_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page, Settled};
-use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, Query, name_after, new_name_after};
+use crate::http::request::{CallKind, ClientRequest, Context, GivesBack};
+use crate::http::url::{Query, name_after, new_name_after};
 use crate::store::{self, Acquisition, Command, Role, RoleClaim, Store, Tenure};
 use crate::types::{LeaseName, Span, Text};
 

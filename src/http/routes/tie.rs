@@ -22,9 +22,11 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::driver::handle::Leadership;
+use crate::http::admission::{ConnectionTimeouts, Place};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Query};
+use crate::http::request::{ClientRequest, Context};
+use crate::http::url::Query;
 use crate::store::Tenure;
 use crate::types::{Span, Text};
 

@@ -9,9 +9,11 @@ use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::http::{Response, StatusCode};
 use serde_json::json;
 
+use crate::http::access::written;
 use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{CallKind, ClientRequest, Context, IDEMPOTENCY_KEY, name_after, written};
+use crate::http::request::{CallKind, ClientRequest, Context, IDEMPOTENCY_KEY};
+use crate::http::url::name_after;
 use crate::store::{Command, NewToken, TokenHash, TokenId, is_blank};
 
 const PREFIX: &str = "/v1/tokens/";

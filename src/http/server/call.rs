@@ -11,8 +11,9 @@ use axum::extract::Request;
 use axum::http::header::HeaderValue;
 use axum::http::{Method, Response, StatusCode, Uri};
 
+use crate::http::admission::Counted;
 use crate::http::answer::{INDEX, Problem};
-use crate::http::request::{AuditEntry, Context, Counted, Stage};
+use crate::http::request::{AuditEntry, Context, Stage};
 use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 
 /// The status in counters, the log and spans of a call whose connection ended before the response. nginx uses the same one.

@@ -22,7 +22,8 @@ use super::front::{Front, Reserved};
 use super::sort;
 use super::tls::{self, Stream};
 use crate::config::HttpLimits;
-use crate::http::request::{ConnectionPlace, ConnectionTimeouts, Context, Decision};
+use crate::http::admission::{ConnectionPlace, ConnectionTimeouts, Decision};
+use crate::http::request::Context;
 use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: enough for a busy client, but not the full capacity of the node.

@@ -15,15 +15,15 @@ use tower::Service;
 use super::call::Call;
 use super::held::Account;
 use super::held::Seated;
+use crate::http::access::Shown;
+use crate::http::admission::{Caller, Class, ConnectionTimeouts, Seat, Sharer, Sharers, no_memory};
 use crate::http::answer::{
     Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
 };
 use crate::http::peer::PeerEndpoint;
-use crate::http::request::{
-    Caller, Class, ConnectionTimeouts, Context, Seat, Sharer, Sharers, Shown, allow, has_dot_segments, host,
-    is_preflight, no_memory, origin, preflight,
-};
+use crate::http::request::{Context, allow, host, is_preflight, origin, preflight};
 use crate::http::routes;
+use crate::http::url::has_dot_segments;
 use crate::wire::{Route, header};
 
 /// The memory of a waiting response in addition to its body: its head, and the state that HTTP keeps for it.

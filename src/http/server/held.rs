@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 
-use crate::http::request::{Held, Seat, Untaken};
+use crate::http::admission::{Held, Seat, Untaken};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::config::HttpLimits;
-    use crate::http::request::Callers;
+    use crate::http::admission::Callers;
 
     #[tokio::test]
     async fn memory_is_held_until_the_last_piece_has_gone() {

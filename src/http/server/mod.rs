@@ -32,7 +32,8 @@ pub use front::Front;
 use refusal::{Refusals, full};
 pub use scrapes::serve_metrics;
 
-use crate::http::request::{ConnectionPlace, Context, FAREWELL, Origin, Sharers};
+use crate::http::admission::{ConnectionPlace, Origin, Sharers};
+use crate::http::request::{Context, FAREWELL};
 
 /// Connections beyond the limit that each peer's address may open: its messages, its watch and its forwarded calls must get through when
 /// clients have taken all other connections.

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::driver::Tls;
-use crate::http::request::{Places, Sharers, Shares};
+use crate::http::admission::{Places, Sharers, Shares};
 
 /// The maximum number of connections that are being refused because there are too many. Beyond it they are closed without a response.
 const MOST: usize = 64;

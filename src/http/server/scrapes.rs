@@ -18,7 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::refusal::{Refusals, full};
-use crate::http::request::{Context, Origin, Places, Sharers, Shares};
+use crate::http::admission::{Origin, Places, Sharers, Shares};
+use crate::http::request::Context;
 use crate::http::routes::metrics::text;
 use crate::metrics::CONTENT_TYPE as PAGE;
 

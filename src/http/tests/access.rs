@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::node::{Control, Node, Options, TOKEN};
-use crate::http::request::needs::{Asked, Need, Row, TABLE};
+use crate::http::access::needs::{Asked, Need, Row, TABLE};
 use crate::store::{Area, Verb};
 use crate::types::NodeId;
 

@@ -12,7 +12,8 @@ use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
 use super::node::{self, limits};
 use super::request;
 use crate::driver::handle::Denied;
-use crate::http::request::{Callers, Class, Context, Origin, Place, Places, Sharer, Sharers};
+use crate::http::admission::{Callers, Class, Origin, Place, Places, Sharer, Sharers};
+use crate::http::request::Context;
 use crate::protocol::Mode;
 use crate::store::TokenId;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
 use super::request;
-use crate::http::request::Sharers;
+use crate::http::admission::Sharers;
 use crate::protocol::Mode;
 
 /// Longer than any of this takes; only a test that hangs waits for it.

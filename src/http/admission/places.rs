@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::auth::Who;
+use crate::http::access::Who;
 use crate::http::answer::{Code, Problem};
 use crate::store::TokenId;
 use crate::types::Text;

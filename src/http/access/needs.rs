@@ -7,8 +7,8 @@ use std::fmt;
 
 use axum::http::Uri;
 
-use super::url::{Query, name_after};
 use crate::http::answer::Problem;
+use crate::http::url::{Query, name_after};
 use crate::store::{Area, Command, LeaseOperation, Operation, Verb};
 use crate::types::LeaseName;
 use Area::{Channels, Docs, Elections, Processes, Roles, Status, Users};

@@ -13,8 +13,8 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
 
+use super::places::{Origin, Place, Places, Sharers, Shares};
 use crate::http::answer::Problem;
-use crate::http::request::places::{Origin, Place, Places, Sharers, Shares};
 use crate::types::WAITERS_MOST;
 use axum::http::Method;
 use tokio::runtime::{Handle, RuntimeFlavor};

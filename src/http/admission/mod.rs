@@ -1,0 +1,24 @@
+//! Admission: how much of this node each caller may take, by address and by token, and what all callers may take together.
+//!
+//! - `places` counts what a caller keeps for long: a bound for all, and a share of it for each address and each token.
+//! - `callers` bounds the connections of each address, and the memory for its bodies.
+//! - `seats` bounds the calls under way, each class by itself, and the long reads that run at once.
+//! - `timeouts` bounds how long a connection may be silent or slow.
+//! - `refused` counts wrong credentials by address, `handshakes` failed handshakes.
+//! - `traffic` counts what was asked and how it was answered, by route.
+
+mod callers;
+mod handshakes;
+mod places;
+mod refused;
+mod seats;
+mod timeouts;
+mod traffic;
+
+pub use callers::{Caller, Callers, ConnectionPlace, Held, no_memory};
+pub use handshakes::FailedHandshakes;
+pub use places::{Origin, Place, Places, PlacesByName, Sharer, Sharers, Shares};
+pub use refused::Refused;
+pub use seats::{Admitted, Class, LongReads, Seat, Seats};
+pub use timeouts::{ConnectionTimeouts, Decision, Untaken};
+pub use traffic::{Counted, Traffic};
