@@ -12,7 +12,7 @@
 //! reported one mistake at each start would need as many restarts as there are mistakes. A value that is already
 //! reported takes no part in further rules, so that one mistake gives one line.
 //!
-//! The known keys are the fields of [`Raw`], and their types are those of its defaults: there is no second table.
+//! The known keys are the fields of `Raw`, and their types are those of its defaults: there is no second table.
 //! Nothing here opens a socket, reads the process environment or prints.
 //!
 //! Caveats: a syntax error hides other mistakes in the same file, so it is reported alone for that file. Relative
