@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+pub use eldest_load::TlsArgs;
+use serde_json::Value;
+
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
 use crate::client::{Answer, CallError, Caller, End, Lines, Request};
-pub use eldest_load::TlsArgs;
-use serde_json::Value;
 
 /// The nodes that `ELDEST_NODES` names, as some programs call the variable. Without it, the nodes that `eldest dev`
 /// and the tour start on this machine.

@@ -8,8 +8,8 @@
 //! The drill writes only below `drill/`, and removes all of that when it ends. It mends what it broke, whatever ends
 //! it.
 
+mod args;
 mod course;
-mod kind;
 mod order;
 mod report;
 mod tally;
@@ -24,9 +24,9 @@ use super::out::note;
 use super::signals::Signals;
 use super::status::gather;
 use crate::client::{Client, random_id};
+use args::BreakKind;
+pub use args::DrillArgs;
 use course::Course;
-use kind::BreakKind;
-pub use kind::DrillArgs;
 use order::DrillPlace;
 use order::Order;
 use report::DrillReport;

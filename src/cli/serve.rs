@@ -14,6 +14,7 @@ mod audit;
 pub mod error;
 mod files;
 mod listen;
+mod logging;
 mod notify;
 mod orders;
 mod renewal;
@@ -57,7 +58,7 @@ pub struct ServeArgs {
 
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
-    audit::install(&loaded.config.log)?;
+    logging::install(&loaded.config.log)?;
     for remark in &loaded.remarks {
         tracing::warn!("{remark}");
     }

@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+use serde::Serialize;
+use serde_json::Value as Json;
+
 use crate::config::files::File;
 use crate::config::keys::sift;
 use crate::config::mistakes::Findings;
@@ -9,11 +15,6 @@ use crate::config::place::{ChosenNode, Source};
 use crate::config::raw::{Raw, RawTable};
 use crate::config::wrong::{one_line, quoted};
 use crate::config::{SettingPlace, Spot, WrongFile, WrongValue};
-use figment::providers::{Format, Toml};
-use figment::value::{Dict, Map, Value};
-use figment::{Figment, Metadata, Profile, Provider};
-use serde::Serialize;
-use serde_json::Value as Json;
 
 /// The merged values of all layers.
 pub struct Merged {

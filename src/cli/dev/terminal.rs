@@ -2,9 +2,10 @@
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
 use crate::cli::dev::place::{DevPlace, name_of};
 use crate::cli::dev::typed::HELP;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// One colour for each node in turn: cyan, yellow, green, magenta, blue, red.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];

@@ -1,9 +1,10 @@
 //! A finding: what is wrong, where, and which command helps.
 
-use crate::cli::doctor::seen::Seen;
-use crate::cli::out::clean;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::cli::doctor::seen::Seen;
+use crate::cli::out::clean;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
-use super::kind::DrillArgs;
+use super::args::DrillArgs;
 use super::order::Order;
 use super::tally::Tally;
 use super::watch::{LeaderWatch, Leads, status};

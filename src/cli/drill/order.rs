@@ -4,15 +4,16 @@ use std::io::stderr;
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::json;
+use tokio::process::Command;
+use tokio::time::timeout;
+
 use crate::cli::client::Target;
-use crate::cli::drill::kind::BreakKind;
+use crate::cli::drill::args::BreakKind;
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
 use crate::cli::status::Cluster;
 use crate::client::{Request, alike};
-use serde_json::json;
-use tokio::process::Command;
-use tokio::time::timeout;
 
 #[derive(Debug)]
 pub struct Order<'a> {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::args::BreakKind;
 use super::course::{Event, Outcome};
-use super::kind::BreakKind;
 use super::order::DrillPlace;
 use super::tally::Tally;
 use super::writers::{AllKept, Kept};

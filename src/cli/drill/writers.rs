@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cli::drill::tally::Tally;
-use crate::cli::exit::Failure;
-use crate::client::{CallError, Caller, Client, Election, Error, If, Level, Method, Request, encoded};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::cli::drill::tally::Tally;
+use crate::cli::exit::Failure;
+use crate::client::{CallError, Caller, Client, Election, Error, If, Level, Method, Request, encoded};
 
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -9,15 +9,16 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::cli::exec::end::ExecEnd;
-use crate::cli::exec::signals::PassedSignals;
-use crate::client::LockGuard;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
     set_child_subreaper, set_parent_process_death_signal, test_kill_process_group, wait, waitid,
 };
 use tokio::time::{Instant, sleep};
+
+use crate::cli::exec::end::ExecEnd;
+use crate::cli::exec::signals::PassedSignals;
+use crate::client::LockGuard;
 
 /// A killed process that still exists after this time hangs in the kernel.
 const GONE_MOST: Duration = Duration::from_secs(5);

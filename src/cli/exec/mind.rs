@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+use tokio::time::timeout;
+
 use crate::cli::exec::end::ExecEnd;
 use crate::cli::exec::group::Group;
 use crate::cli::exec::signals::PassedSignals;
 use crate::client::{Lock, LockGuard, Moment, Term};
-use rustix::process::Signal;
-use tokio::time::timeout;
 
 /// The part of the lease's safe time after which the command is frozen: two renewals have been missed by then.
 const FREEZE_AT: (u32, u32) = (2, 3);

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+
 use crate::cli::signals::Signals;
 use crate::driver::Wall;
 use crate::types::NodeId;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 /// The bound of a line: every node of a cluster fits. A longer line is read in pieces, which are no valid orders.
 const LINE_MOST: u64 = 1024;

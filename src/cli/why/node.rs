@@ -1,8 +1,9 @@
 //! Explains the state of one node, by its own answer and by the leader's.
 
+use serde_json::{Value, json};
+
 use crate::cli::exit::Failure;
 use crate::cli::status::{Cluster, ListedMember};
-use serde_json::{Value, json};
 
 /// The explanation of one node. `wanted` is its id or its name.
 pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {

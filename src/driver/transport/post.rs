@@ -5,17 +5,18 @@ use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use blake3::Hasher;
+use bytes::Bytes;
+use eldest_tls::rustls::ClientConfig;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Body, Client, StatusCode, Url};
+
 use crate::driver::answers;
 use crate::driver::handle::PeerCall;
 use crate::driver::setup::{Member, Setup};
 use crate::protocol::Timing;
 use crate::types::NodeId;
 use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, header};
-use blake3::Hasher;
-use bytes::Bytes;
-use eldest_tls::rustls::ClientConfig;
-use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Body, Client, StatusCode, Url};
 
 /// Idle connections kept to one peer: as many as there are calls at once.
 const IDLE_MOST: usize = 8;

@@ -13,13 +13,14 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
 
-use super::places::{Origin, Place, Places, Sharers, Shares};
-use crate::http::answer::Problem;
-use crate::types::WAITERS_MOST;
 use axum::http::Method;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
+
+use super::places::{Origin, Place, Places, Sharers, Shares};
+use crate::http::answer::Problem;
+use crate::types::WAITERS_MOST;
 
 /// Each holds a page of up to 4 MiB, and the text around it.
 const LISTS_MOST: usize = 64;

@@ -10,7 +10,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, Response, StatusCode};
 
-use super::diagnostics;
+use super::health;
 use crate::http::answer::{self, Answer, empty, unknown_route, value_of};
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -65,7 +65,7 @@ pub async fn root(request: Request) -> Response<Body> {
     let headers = request.headers();
     let mut response = match takes_html(headers) {
         true => served(&FILES[0], headers),
-        false => diagnostics::root(),
+        false => health::root(),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response

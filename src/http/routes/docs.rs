@@ -2,24 +2,23 @@
 //! until a lease ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ALLOW, CONTENT_LENGTH};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::driver::handle::Written;
 use crate::http::answer::lease::{KnownLease, millis};
-use crate::http::answer::{self, Answer, Code, JSON, Problem, empty, value_of};
+use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
-use crate::http::openapi::document;
 use crate::http::request::{CallKind, ClientRequest, Context, Fresh, condition, freshness, holder};
 use crate::http::url::{Query, name_after, new_name_after, url_safe};
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
 use crate::types::{LeaseName, Span, Text};
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderValue, Method, Response, StatusCode};
-use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::json;
 
 const PREFIX: &str = "/v1/docs/";
 const ENDING: [&str; 3] = Ending::MEMBERS;
@@ -168,29 +167,5 @@ fn not_modified(length: usize) -> Response<Body> {
     let mut response = answer::empty();
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
-    response
-}
-
-// `GET /openapi.json` describes the API for tools.
-
-/// The text is built once: it does not change while the process lives.
-static TEXT: LazyLock<(Bytes, HeaderValue)> = LazyLock::new(|| {
-    let text = document().to_string();
-    let tag = value_of(format!("\"{}\"", &blake3::hash(text.as_bytes()).to_hex()[..32]));
-    (text.into(), tag)
-});
-
-pub async fn openapi(request: Request) -> Response<Body> {
-    let (text, tag) = &*TEXT;
-    let known = request.headers().get(IF_NONE_MATCH).is_some_and(|given| given == tag);
-    let mut response = match known {
-        true => empty(),
-        false => answer::typed(StatusCode::OK, JSON, text.clone()),
-    };
-    if known {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
-    response.headers_mut().insert(ETAG, tag.clone());
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }

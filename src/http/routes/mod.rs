@@ -1,16 +1,18 @@
 //! The router assigns a handler to each route of the table of needs.
 
+mod backups;
 mod bulk;
 mod catch_up;
 mod channels;
 mod commands;
 mod conflicts;
 mod dashboard;
-mod diagnostics;
+mod described;
 mod docs;
 mod explain;
 mod feed;
 mod guarded;
+mod health;
 mod hold;
 mod members;
 pub mod metrics;
@@ -18,7 +20,6 @@ mod operators;
 mod pieces;
 mod processes;
 mod restore;
-mod restore_backup;
 mod role_calls;
 mod roles;
 mod tie;
@@ -78,13 +79,13 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
         "/" => get(dashboard::root),
         "/ui/{*file}" => get(dashboard::file),
-        "/openapi.json" => get(docs::openapi),
-        "/livez" => get(diagnostics::livez),
-        "/readyz" => get(diagnostics::readyz),
-        "/leader" => get(diagnostics::leader),
+        "/openapi.json" => get(described::openapi),
+        "/livez" => get(health::livez),
+        "/readyz" => get(health::readyz),
+        "/leader" => get(health::leader),
         "/metrics" => get(metrics::scrape),
-        "/v1/status" => get(diagnostics::status),
-        "/v1/diagnostics" => get(diagnostics::tell),
+        "/v1/status" => get(health::status),
+        "/v1/diagnostics" => get(health::tell),
         "/v1/members" => get(members::list),
         "/v1/users" => get(commands::users),
         "/v1/users/{*name}" => get(commands::user),
@@ -101,7 +102,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/feed" => get(feed::follow),
         "/v1/channels/{*name}" => get(channels::listen),
         "/v1/tokens" => get(tokens::list),
-        "/v1/backup" => get(restore_backup::backup),
+        "/v1/backup" => get(backups::backup),
         "/v1/explain/leader" => get(explain::leader),
         "/v1/explain/roles/{*role}" => get(explain::role),
         "/v1/explain/calls/{*id}" => get(explain::call),
@@ -119,7 +120,7 @@ fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/processes/{*id}" => post(processes::operation),
         "/v1/channels/{*name}" => post(channels::publish),
         "/v1/tokens" => post(tokens::create),
-        "/v1/restore" => post(restore_backup::restore),
+        "/v1/restore" => post(backups::restore),
         "/v1/members" => post(members::change),
         "/heartbeat" | "/hearbeat" => post(operators::heartbeat),
         "/writesync" => post(operators::writesync),

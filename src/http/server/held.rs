@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 
-use crate::http::admission::{Held, Seat, Untaken};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+use crate::http::admission::{Held, Seat, Untaken};
 
 /// A slow reader takes at least one of these in the answer time-out.
 const PIECE: usize = 16 << 10;

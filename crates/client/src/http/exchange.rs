@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use tokio::time::{sleep, timeout};
+
 use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::http::answer::{Answer, Whole};
 use crate::http::pool::explain;
 use crate::problem::Tried;
-use reqwest::{Client, Method, RequestBuilder, Response, Url};
-use tokio::time::{sleep, timeout};
 
 /// The bound of an answer. The largest page is a quarter of this, but a server that is not a node may send anything.
 const BODY_BYTES_MAX: usize = 16 << 20;

@@ -3,13 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use crate::call_error::CallError;
-use crate::http::exchange::{Broken, root_of};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::unfold;
 use reqwest::{Body, Response};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::call_error::CallError;
+use crate::http::exchange::{Broken, root_of};
 
 /// The bound of a line. The largest message of a channel is a quarter of this.
 const LINE_BYTES_MAX: usize = 4 << 20;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use reqwest::redirect;
+
 use crate::clock::Clock;
 use crate::http::exchange::root_of;
 use crate::http::nodes::Nodes;
-use reqwest::redirect;
 
 /// Shorter than a node keeps an idle connection, so that no call is sent just when the node closes its connection.
 const POOL_IDLE: Duration = Duration::from_secs(2);

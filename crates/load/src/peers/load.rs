@@ -5,6 +5,10 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
 use crate::args::{VALUE_BYTES, parse_duration, parse_span};
 use crate::error::BenchError;
 use crate::histogram::Histogram;
@@ -18,9 +22,6 @@ use crate::tally::{Errors, Kind};
 use crate::tasks::{failure, lock};
 use crate::text::{millis, per_second};
 use crate::workload::{push_json_text, stamp};
-use serde::Serialize;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 /// The time limit of one operation.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::batch::Encoded;
 use crate::error::StorageError;
 use crate::lines::Lines;
 use crate::meta::Boundary;
-use crate::node::load::SnapshotRows;
+use crate::node::states::SnapshotRows;
 use crate::protocol::{Records, Seq, SnapshotMeta};
 use crate::replica::{DiskWrite, SnapshotOrder};
 use crate::snapshot::{Incoming, Rebase};
 use crate::types::{Index, Position};
 use crate::writer::{Job, Report};
-use bytes::Bytes;
 
 /// Follows the replica's log, so that each write can be passed on in the form that it has on the disk.
 #[derive(Debug)]

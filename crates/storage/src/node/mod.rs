@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  DiskWrite ─────► encoder.rs ─► Job ─► DiskWriter        Report ─► encoder.rs: DiskState
-//!  SnapshotOrder ─► load.rs: written down, then merged
-//!  Opened ────────► load.rs ─► the replica's start         an Incoming, too, becomes a store
+//!  SnapshotOrder ─► states.rs: written down, then merged
+//!  Opened ────────► states.rs ─► the replica's start         an Incoming, too, becomes a store
 //!  StateTransfer ◄► sent_difference.rs: the text that is sent
 //!  Store ◄────────► backup/: the text that an operator keeps
 //! ```
@@ -12,12 +12,12 @@
 
 pub mod backup;
 mod encoder;
-mod load;
 mod sent_difference;
+mod states;
 mod summing;
 
 pub use encoder::DiskState;
 pub use encoder::Encoder;
-pub use load::{LoadError, load, starting};
-pub use load::{lock, merge_once, take};
 pub use sent_difference::{BadDifference, Receiving, SentDifference};
+pub use states::{LoadError, load, starting};
+pub use states::{lock, merge_once, take};

@@ -7,13 +7,14 @@ use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::{Ending, Tether, lease_path, value_text_of};
 use crate::store::encoding::{BadField, Fields, Hash, Mix, Problem};
 use crate::store::tables::key::{Key, written};
 use crate::store::tables::table::Row;
 use crate::types::{LeaseName, NodeId, Position, Span, Text, WallTime};
-use serde_json::value::RawValue;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {

@@ -6,8 +6,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use super::draft::{DRAFT, Draft};
-use super::head::write;
-use super::head::{BackupHead, Home};
+use super::form::write;
+use super::form::{BackupHead, Home};
 use crate::store::Store;
 use crate::types::WallTime;
 

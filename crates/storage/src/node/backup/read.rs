@@ -4,7 +4,7 @@ use std::fmt;
 
 use crc32fast::Hasher;
 
-use super::head::{BackupHead, Home, NAME};
+use super::form::{BackupHead, Home, NAME};
 use crate::store::{self, BadRow, Guard, RowSteps, Steps};
 
 /// As in a snapshot: no call that a node accepts comes near this length.

@@ -1,7 +1,15 @@
-//! `/v1/diagnostics`: the data for `eldest doctor`. It has the status, and what only the node itself can measure.
+//! The health of this node: probes for supervisors and load balancers (`/livez`, `/readyz`, `/leader`), the status for people, and
+//! `/v1/diagnostics` for `eldest doctor`, with what only the node itself can measure.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::Instant;
 
 use crate::driver::handle::{Denied, Level, Status};
 use crate::driver::{Measures, Numbers, Remark};
@@ -10,12 +18,6 @@ use crate::http::dispatch;
 use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::metrics::Process;
 use crate::types::Now;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Response, StatusCode};
-use serde::Serialize;
-use serde_json::json;
-use tokio::time::Instant;
 
 #[derive(Debug, Serialize)]
 struct Diagnostics {

@@ -1,12 +1,13 @@
-//! The ways in which a drill takes a leader away.
+//! The arguments of a drill, and the ways in which it takes a leader away.
 
 use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use serde::Serialize;
 
 use crate::cli::client::Target;
 use crate::cli::output::Output;
 use crate::cli::span::span;
-use clap::{Parser, ValueEnum};
-use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,4 +1,4 @@
-//! Loads states from their files, and everything else that a replica starts with.
+//! States in files: written down as snapshots, and loaded again, with everything else that a replica starts with.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

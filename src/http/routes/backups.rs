@@ -1,8 +1,20 @@
+//! Backups: `GET /v1/backup` gives the whole state as one text, and `POST /v1/restore` takes one in.
+//!
 //! An operator sends a backup to the leader, and it replaces all data. It is parsed as it arrives: only the resulting restore is held in
 //! memory, which is bounded by the limit of the state. Nothing is changed before the last byte has been checked.
 
 use std::sync::Arc;
 use std::time::Instant as Moment;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
 
 use crate::driver::handle::{Level, Written};
 use crate::http::access::Principal;
@@ -13,15 +25,6 @@ use crate::http::routes::pieces::streamed;
 use crate::http::url::Query;
 use crate::storage::node::backup::{self, BackupHead, BackupReader, BadBackup};
 use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::request::Parts;
-use bytes::Bytes;
-use serde::Serialize;
-use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant};
 
 /// The size of the largest state, unless an operator allows more. The text of the backup is not held in memory.
 const BACKUP_BYTES_MOST: usize = 2 << 30;

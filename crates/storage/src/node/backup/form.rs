@@ -1,11 +1,12 @@
-//! The first line of a backup: the cluster that it is of, and its last record.
+//! The form of a backup: its first line says of which cluster it is and up to which record, and the state follows.
 
 use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
 
 use crate::node::summing::Summing;
 use crate::store::{self, Store, date_micros, date_text};
 use crate::types::WallTime;
-use serde::{Deserialize, Serialize};
 
 pub const NAME: &str = "eldest-backup 1";
 
