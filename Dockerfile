@@ -1,5 +1,5 @@
-# One static binary and nothing else. `scripts/image` builds that binary and gives a folder with it as the context;
-# nothing is pulled and nothing is fetched.
+# One static binary and nothing else. `scripts/image` builds the binary and passes a folder with it as the context; the
+# build pulls and downloads nothing.
 FROM scratch
 COPY eldest /eldest
 # A volume takes over the owner of the folder that it covers.

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// A node that owes an answer for so long is asked whether it lives, and given up if it does not say so in the same time again.
+// If a node owes an answer for this long, it is asked whether it is alive. If it does not say so within the same time
+// again, the attempt ends.
 const signOfLife = 500 * time.Millisecond
 
-// watch gives an attempt up once the node does not even say that it lives: a machine that stands still takes calls and answers none, while
-// the cluster has long had another leader.
+// watch gives an attempt up when the node does not even say that it is alive: a machine that stands still accepts calls
+// and answers none, while the cluster has long had another leader.
 func (t *transport) watch(ctx context.Context, at int, giveUp func()) {
 	for {
 		select {
@@ -32,7 +33,7 @@ func (t *transport) lives(ctx context.Context, at int) bool {
 	if err != nil {
 		return false
 	}
-	// No crowd of calls takes its place.
+	// This client has no limit of connections, so a crowd of calls cannot take the place of the question.
 	response, err := t.lines.Do(request)
 	if err != nil {
 		return false

@@ -21,11 +21,11 @@ const (
 	typeJSON  = "application/json"
 	typeLines = "application/x-ndjson"
 
-	// What whoever holds something shows, so that nobody else speaks for it.
+	// A holder shows its secret in this header, so that no other client speaks for it.
 	secretHeader = "Eldest-Secret"
 )
 
-// spec is a call as the rest of the library asks for it.
+// spec is a call as the rest of the library describes it.
 type spec struct {
 	method string
 	path   string
@@ -35,17 +35,17 @@ type spec struct {
 	body  any
 	lines []byte
 
-	// keyed: a write that happens once, under this key or one that is drawn.
+	// keyed: the write happens once, under this key or a random one.
 	keyed bool
 	key   string
-	// shown: the client's secret goes along, unless the header has another one.
+	// shown: the call carries the client's secret, unless the header has another one.
 	shown bool
-	// once: an attempt that is lost is not made again.
+	// once: a lost attempt is not repeated.
 	once bool
-	// ofLease: it keeps something alive, and has connections apart.
+	// ofLease: the call keeps something alive, and uses separate connections.
 	ofLease bool
 
-	// wait is how long the cluster may keep it; patience and attempt are the client's unless told.
+	// wait is how long the cluster may keep the call; zero for patience and attempt means the client's values.
 	wait, patience, attempt time.Duration
 }
 
@@ -112,7 +112,7 @@ func (p *prepared) setBody(s spec) error {
 	return nil
 }
 
-// encode writes JSON on one line, as it is: no character is written as another one.
+// encode writes JSON on one line, and escapes no character that may stand as it is.
 func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -123,18 +123,18 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// What an attempt tells.
+// kind is what an attempt showed.
 type kind int
 
 const (
 	answered kind = iota
-	// final: the same call would meet it again.
+	// final: the same call would meet the same error again.
 	final
-	// refused: surely not applied, by a node that others may do better than.
+	// refused: surely not applied; another node may accept the call.
 	refused
-	// unknown: it may have been applied.
+	// unknown: the call may have been applied.
 	unknown
-	// unsent: no byte of it has left.
+	// unsent: no byte of the call has left.
 	unsent
 )
 
@@ -173,7 +173,8 @@ func (t *transport) try(outer context.Context, at int, p *prepared, most time.Du
 	return outcome{kind: unknown, err: err}
 }
 
-// send tells, too, whether any byte may have left: a connection was made, its handshake over, and given to this request.
+// send also returns whether any byte may have left: a connection was made, its handshake is over, and it was given to
+// this request.
 func send(ctx context.Context, client *http.Client, base string, p *prepared) (*http.Response, bool, error) {
 	var sent atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
@@ -192,7 +193,7 @@ func send(ctx context.Context, client *http.Client, base string, p *prepared) (*
 	return response, sent.Load(), err
 }
 
-// read takes an answer in. An error means that it broke on its way.
+// read reads an answer. An error means that the answer broke off.
 func read(response *http.Response, p *prepared) (outcome, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMost+1))
@@ -213,7 +214,7 @@ func read(response *http.Response, p *prepared) (outcome, error) {
 	return outcome{kind: answered, answer: answer{status: status, header: response.Header, body: body}}, nil
 }
 
-// Lines are read one by one by whoever asked for them.
+// The caller reads the lines of a stream one by one.
 func isJSON(body []byte, contentType string) bool {
 	return len(body) == 0 || strings.HasPrefix(contentType, typeLines) || json.Valid(body)
 }
@@ -221,7 +222,7 @@ func isJSON(body []byte, contentType string) bool {
 func refusal(status int, body []byte, p *prepared) outcome {
 	problem := problemOf(status, body)
 	if problem == nil {
-		// A gateway's word, perhaps: it says nothing about a write.
+		// This may come from a gateway, so it says nothing about a write.
 		err := badAnswer("%s: status %d without a problem document", p.name(), status)
 		if status >= 500 || status == http.StatusTooManyRequests {
 			return outcome{kind: unknown, err: err}

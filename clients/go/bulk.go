@@ -15,7 +15,7 @@ type Command struct {
 	Payload any    `json:"payload"`
 }
 
-// Done is what became of a command, or of a batch: Result, or Results.
+// Done is the outcome of a command (Result) or of a batch (Results).
 type Done struct {
 	Index   uint64            `json:"index"`
 	Epoch   string            `json:"epoch"`
@@ -23,12 +23,12 @@ type Done struct {
 	Results []json.RawMessage `json:"results"`
 }
 
-// Command makes one.
+// Command applies one command.
 func (c *Client) Command(ctx context.Context, command Command) (Done, error) {
 	return c.commands(ctx, command)
 }
 
-// Batch makes all of them or none.
+// Batch applies all commands or none.
 func (c *Client) Batch(ctx context.Context, commands []Command) (Done, error) {
 	return c.commands(ctx, commands)
 }
@@ -43,12 +43,12 @@ func (c *Client) commands(ctx context.Context, body any) (Done, error) {
 }
 
 const (
-	// What a node decides at once. More would only wait there, and be sent again where one of them is to be.
+	// A node decides this many at once. More would only wait there, and would be sent again if one of them has to be.
 	linesMost     = 1024
 	lineBytesMost = 1 << 20
 )
 
-// Told is what became of one command of many: Done, or Err.
+// Told is the outcome of one command of many: Done, or Err.
 type Told struct {
 	Done
 	Err error
@@ -57,16 +57,16 @@ type Told struct {
 type line struct {
 	place int
 	text  []byte
-	// unknown: an attempt of it may have been carried out.
+	// unknown: an attempt may have been carried out.
 	unknown bool
 	last    error
 }
 
 var errNotSent = errors.New("it was not sent")
 
-// Bulk makes each command by itself, in their order, and tells of each what became of it. What is refused does not stop what follows, and one
-// that has to be tried again may come after some that follow it. They travel a thousand at a time, and each thousand has the time of one
-// call; once that has run out, nothing more is sent.
+// Bulk applies each command by itself, in order, and returns the outcome of each. A refused command does not stop those
+// after it, and one that has to be retried may come after some that follow it. They travel a thousand at a time, and
+// each thousand has the time of one call; once that has run out, nothing more is sent.
 func (c *Client) Bulk(ctx context.Context, commands []Command) ([]Told, error) {
 	told := make([]Told, len(commands))
 	for i := range told {
@@ -111,7 +111,7 @@ func chunked(commands []Command) ([][]*line, error) {
 	return chunks, nil
 }
 
-// bulkOf sends a chunk until all of it is decided or its time is over, and gives back what is not.
+// bulkOf sends a chunk until all of it is decided or its time is over, and returns the lines that are not decided.
 func (c *Client) bulkOf(ctx context.Context, left []*line, told []Told) []*line {
 	t := c.transport
 	pauses, end := newBackoff(), t.clock.now()+t.call
@@ -125,7 +125,7 @@ func (c *Client) bulkOf(ctx context.Context, left []*line, told []Told) []*line 
 	}
 }
 
-// sendLines sends them once more, and gives back those that are to be tried again.
+// sendLines sends the lines once more, and returns those that have to be retried.
 func (t *transport) sendLines(ctx context.Context, lines []*line, told []Told) []*line {
 	var body bytes.Buffer
 	for _, line := range lines {
@@ -164,8 +164,8 @@ func failed(lines []*line, told []Told, err error) []*line {
 	return lines
 }
 
-// settled tells whether the answer decides the line. A refusal that surely did nothing, and what nobody knows of, which its key makes safe
-// to send again, do not.
+// settled reports whether the answer decides the line. Two do not: a refusal that surely did nothing, and an unknown
+// outcome, for which the key makes a retry safe.
 func (l *line) settled(answer []byte, told *Told) bool {
 	var said struct {
 		Done

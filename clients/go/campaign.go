@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stand is the loop of a candidate that stands until it is stopped.
+// stand is the loop of a candidate until it is stopped.
 func (e *Election) stand() {
 	pauses := &backoff{least: 100 * time.Millisecond, most: longer(e.checkEvery(), 100*time.Millisecond)}
 	wait := e.checkEvery()
@@ -17,7 +17,7 @@ func (e *Election) stand() {
 				return
 			}
 			e.electionStarted()
-			// Who leads now is asked at once, and only then waited for.
+			// The first call asks at once who leads now; only later ones wait.
 			wait = 0
 		}
 		if err := e.campaign(e.ctx, wait); err != nil {
@@ -47,7 +47,7 @@ func (e *Election) keep() {
 	}
 }
 
-// campaign is one acquire, and what comes of it.
+// campaign is one acquire, and its result.
 func (e *Election) campaign(outer context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
@@ -57,7 +57,8 @@ func (e *Election) campaign(outer context.Context, wait time.Duration) error {
 	asked.Priority, asked.Wait = e.options.Priority, wait
 	call := ctx
 	if wait == 0 {
-		// Who waits in line is taken out of it when the connection closes.
+		// A call that waits leaves the waiter queue when its connection closes; any other may still be granted the
+		// role, so its answer is awaited.
 		var over context.CancelFunc
 		call, over = lingering(ctx, e.clock, answerMost)
 		defer over()
@@ -99,7 +100,7 @@ func (e *Election) take(ctx context.Context, grant Grant) error {
 	lease := newLease(e.store, e.held, grant.Token)
 	held := lease.begin(ctx, grant)
 	if !e.install(lease, held) {
-		// Stopped meanwhile, or over already: nobody has heard of this lease, and nobody may.
+		// Stopped meanwhile, or over already: no listener has heard of this lease, and none may.
 		lease.end(ErrStopped)
 		lease.work.Wait()
 		e.perhaps(true)
@@ -111,7 +112,7 @@ func (e *Election) take(ctx context.Context, grant Grant) error {
 	return nil
 }
 
-// install makes it the lease that everybody asks for; not after Stop has looked for one to end.
+// install makes it the current lease, unless Stop has looked for a lease to end before.
 func (e *Election) install(lease *lease, held bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +136,7 @@ func (e *Election) follow(err error) {
 	e.electionCompleted()
 }
 
-// lost tells, once, that this lease is no more.
+// lost reports, once, that this lease has ended.
 func (e *Election) lost(lease *lease) {
 	e.mu.Lock()
 	was := lease != nil && e.lease == lease
@@ -178,7 +179,8 @@ func (e *Election) see(leader string) {
 	}
 }
 
-// watch hears from the feed who leads, and that the role was lost. The election goes on without it, only not as promptly.
+// watch learns from the feed who leads, and that the role was lost. Without the feed the election goes on, only less
+// promptly.
 func (e *Election) watch() {
 	pauses := newBackoff()
 	opened := func() { e.tell(ElectionEvent{Kind: SubscribeStarted}) }
@@ -232,13 +234,14 @@ func (e *Election) hear(event Event) {
 	}
 }
 
-// ask: this instance was granted the role. If the wait does not say so, somebody else asked for it: then it asks again.
+// ask: this instance was granted the role. If the call that waits does not say so, the grant was for another call, and
+// this one asks again.
 func (e *Election) ask() {
 	e.mu.Lock()
 	round := e.round
 	e.mu.Unlock()
 	if round != nil {
-		// A round that is over by then is not harmed.
+		// Ending a round that is over by then does no harm.
 		e.clock.after(answerTime, round)
 	}
 }

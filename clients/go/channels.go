@@ -6,10 +6,11 @@ import (
 	"net/http"
 )
 
-// Channels carry messages for whoever listens now, at most once.
+// Channels carry messages to those who listen now, at most once.
 type Channels struct{ transport *transport }
 
-// Publish tells how many listeners a message was handed to. It is never sent again after an unknown outcome, which is ErrIndeterminate at once.
+// Publish returns the number of listeners that got the message. It is never retried after an unknown outcome:
+// ErrIndeterminate is returned at once.
 func (c *Channels) Publish(ctx context.Context, name string, message any) (int, error) {
 	channel, err := segment(name, "channel")
 	if err != nil {
@@ -29,10 +30,10 @@ func (c *Channels) Publish(ctx context.Context, name string, message any) (int, 
 	return said.Delivered, err
 }
 
-// Listener is the messages of a channel: none of those that are sent while it is opened again at another node.
+// Listener yields the messages of a channel, except those that are sent while it is reopened at another node.
 type Listener struct{ told *reopened }
 
-// ListenOptions may be nil, each.
+// ListenOptions: each member may be nil.
 type ListenOptions struct {
 	OnOpen  func()
 	OnError func(error)
@@ -53,11 +54,11 @@ func (c *Channels) Listen(ctx context.Context, name string, options ListenOption
 	return &Listener{newReopened(ctx, c.transport, how)}, nil
 }
 
-// Next waits for the next message; an error is as of Feed.Next.
+// Next waits for the next message; its errors are those of Feed.Next.
 func (l *Listener) Next(ctx context.Context) (json.RawMessage, error) {
 	got, err := l.told.next(ctx)
 	return got.data, err
 }
 
-// Close ends it, and a Next that waits.
+// Close ends the listener, and a Next that waits.
 func (l *Listener) Close() { l.told.close() }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Client is everything that a cluster is asked for, at whichever of its nodes. It may be used by many goroutines at once.
+// Client makes all calls to a cluster, at any of its nodes. Many goroutines may use it at once.
 type Client struct {
 	transport *transport
 	store     store
@@ -16,8 +16,8 @@ type Client struct {
 	Channels  *Channels
 }
 
-// New makes a client of the cluster whose nodes these are: name all of them, as http://host:9000. Of none, those that ELDEST_URL names, or
-// ELDEST_NODES, with commas between them. Nothing is called yet.
+// New makes a client of the cluster with these nodes: name all of them, as http://host:9000. Without any, it takes the
+// nodes that ELDEST_URL or ELDEST_NODES names, with commas between them. It makes no call.
 func New(nodes []string, options ...Option) (*Client, error) {
 	t, err := newTransport(nodes, options)
 	if err != nil {
@@ -31,24 +31,24 @@ func New(nodes []string, options ...Option) (*Client, error) {
 // Nodes are the URLs of all nodes.
 func (c *Client) Nodes() []string { return append([]string(nil), c.transport.bases...) }
 
-// Node is the one that the next call tries first: the one that answered last.
+// Node is the node that the next call tries first: the one that answered last.
 func (c *Client) Node() string { return c.transport.bases[c.transport.first()] }
 
-// Close lets go of connections that nothing uses. What is held is given back by whoever holds it: Election.Stop, Lock.Release.
+// Close closes idle connections. It does not give up what is held: that is done by Election.Stop and Lock.Release.
 func (c *Client) Close() { c.transport.close() }
 
-// Status is what a node says about itself and the cluster: the one that answered last.
+// Status is what the node that answered last says about itself and the cluster.
 type Status struct {
 	Cluster string `json:"cluster"`
 	Mode    string `json:"mode"`
 	Role    string `json:"role"`
 	Leader  *Node  `json:"leader"`
 	Epoch   string `json:"epoch"`
-	// Raw has all of it.
+	// Raw is the whole answer.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Status is one node's own view.
+// Status returns one node's own view.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status
 	got, err := c.transport.do(ctx, spec{path: "/v1/status"})

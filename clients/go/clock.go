@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// A clock counts from some moment on, never goes back, and counts the machine's sleep too. Tests put another one in its place.
+// A clock starts at any moment, never goes back, and counts the machine's sleep too. Tests replace it.
 type clock interface {
 	now() time.Duration
-	// after calls fn, from a goroutine of its own, once that much time is over; what it returns cancels that.
+	// after calls fn after d, in its own goroutine; the returned function cancels that.
 	after(d time.Duration, fn func()) (cancel func())
-	// rest waits until d is over, ctx ends or early is closed; nil never is.
+	// rest waits until d is over, ctx ends or early is closed; a nil early never closes.
 	rest(ctx context.Context, d time.Duration, early <-chan struct{})
 }
 
-// Timers of the runtime stand still while the machine sleeps. So long ones are set in slices, and the clock is read at the end of each.
+// Timers of the runtime stand still while the machine sleeps. So a long timer is set in slices, and the clock is read
+// after each of them.
 const timerSliceMost = time.Second
 
 type systemClock struct{ read func() time.Duration }
@@ -78,11 +79,12 @@ func (a *alarm) cancel() {
 	}
 }
 
-// Beyond this the wall clock has run ahead of the monotonic one: the machine has slept.
+// If the wall clock has run ahead of the monotonic clock by more than this, the machine has slept.
 const sleptLeast = time.Second
 
-// withSleep adds a machine's sleep to a clock that stands still meanwhile, as far as the wall clock shows it. The wall clock can only make
-// time pass faster here: one that is set forward costs a holder its belief early, one that is set back changes nothing.
+// withSleep adds the machine's sleep, as far as the wall clock shows it, to a clock that stands still meanwhile. The
+// wall clock can only make time pass faster here: if it is set forward, a holder stops believing early; if it is set
+// back, nothing changes.
 func withSleep(steady, wall func() time.Duration) func() time.Duration {
 	var mu sync.Mutex
 	var slept time.Duration
@@ -99,7 +101,7 @@ func withSleep(steady, wall func() time.Duration) func() time.Duration {
 	}
 }
 
-// runtimeClock is the runtime's monotonic clock, with the machine's sleep added.
+// runtimeClock is the runtime's monotonic clock plus the machine's sleep.
 func runtimeClock() func() time.Duration {
 	began := time.Now()
 	steady := func() time.Duration { return time.Since(began) }
@@ -111,7 +113,7 @@ func (c systemClock) rest(ctx context.Context, d time.Duration, early <-chan str
 	restBy(ctx, c, d, early)
 }
 
-// restBy rests by what the clock calls.
+// restBy implements rest by means of the clock's after.
 func restBy(ctx context.Context, c clock, d time.Duration, early <-chan struct{}) {
 	if ctx.Err() != nil {
 		return
@@ -126,7 +128,8 @@ func restBy(ctx context.Context, c clock, d time.Duration, early <-chan struct{}
 	}
 }
 
-// lingering is a context that ends d after ctx does; at once where ctx has ended, so that what has not begun does not begin.
+// lingering returns a context that ends d after ctx does. If ctx has ended already, it ends at once, so that no call
+// begins.
 func lingering(ctx context.Context, c clock, d time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return context.WithCancel(ctx)
@@ -143,7 +146,7 @@ func lingering(ctx context.Context, c clock, d time.Duration) (context.Context, 
 	return later, cancel
 }
 
-// Pauses between attempts: doubling from the least to the most, half of each drawn by lot.
+// backoff gives the pauses between attempts: doubling from the least to the most, half of each random.
 type backoff struct{ least, most, pause time.Duration }
 
 func newBackoff() *backoff {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// The number of the clock that goes on while the machine sleeps; the monotonic one of the runtime stands still meanwhile.
+// The number of the clock that goes on while the machine sleeps; the runtime's monotonic clock stands still meanwhile.
 const clockBoottime = 7
 
 func bootTime() (time.Duration, bool) {
@@ -15,7 +15,8 @@ func bootTime() (time.Duration, bool) {
 	return time.Duration(at.Nano()), errno == 0
 }
 
-// steadyTime reads that clock; where it may not be read, the runtime's, with the sleep that the wall clock shows.
+// steadyTime reads that clock. If it cannot be read, it is the runtime's clock plus the sleep that the wall clock
+// shows.
 func steadyTime() func() time.Duration {
 	if _, ok := bootTime(); !ok {
 		return runtimeClock()

@@ -35,7 +35,7 @@ func TestALongAlarmRingsWhenTheClockSaysSo(t *testing.T) {
 	alarm := &alarm{clock: clock, at: at + time.Minute, fn: func() { close(rang) }}
 	alarm.set()
 	defer alarm.cancel()
-	// The runtime's timer fires at the end of a slice; the machine has slept, or it has not.
+	// The runtime's timer fires at the end of a slice, whether the machine has slept or not.
 	alarm.ring()
 	select {
 	case <-rang:
@@ -54,10 +54,10 @@ func TestSleepIsCounted(t *testing.T) {
 	read := withSleep(func() time.Duration { return steady }, func() time.Duration { return wall })
 	steady, wall = time.Second, time.Second
 	equal(t, read(), time.Second)
-	// Asleep for an hour: only the wall clock has gone on.
+	// The machine sleeps for an hour: only the wall clock goes on.
 	steady, wall = 2*time.Second, time.Hour+2*time.Second
 	equal(t, read(), time.Hour+2*time.Second)
-	// Set back: nothing changes.
+	// The wall clock is set back: nothing changes.
 	steady, wall = 3*time.Second, 0
 	equal(t, read(), time.Hour+3*time.Second)
 }

@@ -5,9 +5,10 @@
 //		return cleanUp(ctx, token)
 //	})
 //
-// Name all nodes: any of them takes any call, and the client goes on at the next one when one is gone.
+// Name all nodes: each accepts every call, and the client goes on at the next one if one is gone.
 //
-// A holder stops believing before its lease can have ended: it counts from when it sent the last request that was answered, less 1 % and
-// 10 ms, by a clock that goes on while the machine sleeps. It may still be late between its look and its write: pass the token along, and
-// let whatever is written to refuse a token that is smaller than one it has seen.
+// A holder stops believing before its lease can have ended: it counts from when it sent the last request that was
+// answered, less 1 % and 10 ms, by a clock that goes on while the machine sleeps. It may still be late between its
+// check and its write: pass the token along, and let the system that is written to refuse a token that is smaller than
+// one it has seen.
 package eldest

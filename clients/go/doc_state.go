@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Each try that fails means that another writer's went through: so many in a row is a crowd that needs another design.
+// Each failed try means that another writer succeeded: so many in a row is a crowd that needs another design.
 const triesMost = 16
 
-// Doc is a document that many may write, as a value of T: changed by compare-and-swap alone, so that no change is lost. T is read and written
-// as JSON: numbers whose digits matter are of an integer type, a json.Number or a json.RawMessage.
+// Doc is a document with many writers, as a value of T. It is changed only by compare-and-swap, so no change is lost. T
+// is read and written as JSON: for numbers whose digits matter, use an integer type, a json.Number or a
+// json.RawMessage.
 type Doc[T any] struct {
 	docs    *Docs
 	key     string
@@ -19,12 +20,12 @@ type Doc[T any] struct {
 	clock   clock
 }
 
-// DocOf is the document under this key; initial is its value where there is none yet.
+// DocOf returns the document under this key; initial is its value while it does not exist.
 func DocOf[T any](c *Client, key string, initial T) *Doc[T] {
 	return &Doc[T]{docs: c.Docs, key: key, initial: initial, clock: c.transport.clock}
 }
 
-// Get reads the value and its revision; the initial value and no revision where there is no document yet.
+// Get reads the value and its revision. If the document does not exist, it returns the initial value and no revision.
 func (d *Doc[T]) Get(ctx context.Context) (T, string, error) {
 	var value T
 	found, err := d.docs.Get(ctx, d.key, "")
@@ -38,7 +39,7 @@ func (d *Doc[T]) Get(ctx context.Context) (T, string, error) {
 	return value, found.Rev, err
 }
 
-// copyOf: what a change does to a value must not change the initial one.
+// copyOf copies the value, because a change must not alter the initial one.
 func (d *Doc[T]) copyOf(value T) (T, error) {
 	var copied T
 	text, err := encode(value)
@@ -48,8 +49,9 @@ func (d *Doc[T]) copyOf(value T) (T, error) {
 	return copied, err
 }
 
-// Put writes over the revision that was read; over none, only if there is no document. Else ErrConflict. With IfRole it is written in the
-// name of a role: what one leader at a time writes is safe from one that was replaced and does not know it yet.
+// Put writes only if the document still has the revision that was read, or, with no revision, only if it does not
+// exist. Otherwise it returns ErrConflict. With IfRole it writes in the name of a role: this protects data that one
+// leader at a time writes from a leader that was replaced and does not know it yet.
 func (d *Doc[T]) Put(ctx context.Context, value T, rev string, options ...WriteOption) (string, error) {
 	condition := IfAbsent()
 	if rev != "" {
@@ -59,11 +61,12 @@ func (d *Doc[T]) Put(ctx context.Context, value T, rev string, options ...WriteO
 	return written.Rev, err
 }
 
-// ErrKeep is what a change returns that is to write nothing: no error, then, for Update.
+// ErrKeep is returned by a change that wants nothing to be written; Update then returns no error.
 var ErrKeep = errors.New("nothing is to be written")
 
-// Update writes what change makes of the value, and reads and calls it again where another writer came first: 16 times at most, then it is
-// ErrConflict. It returns what stands there then. After ErrIndeterminate the change is there or not: read before you make it once more.
+// Update writes the value that change returns. If another writer came first, it reads and calls change again, 16 times
+// at most, then returns ErrConflict. It returns the value that is stored then. After ErrIndeterminate the change may or
+// may not be there: read before you repeat it.
 func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error), options ...WriteOption) (T, error) {
 	pauses := &backoff{least: 5 * time.Millisecond, most: 200 * time.Millisecond}
 	for tries := 1; ; tries++ {
@@ -87,7 +90,7 @@ func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error), options 
 	}
 }
 
-// Delete deletes the document under that revision.
+// Delete deletes the document if it has that revision.
 func (d *Doc[T]) Delete(ctx context.Context, rev string, options ...WriteOption) error {
 	return d.docs.Delete(ctx, d.key, append([]WriteOption{IfRev(rev)}, options...)...)
 }

@@ -15,17 +15,17 @@ import (
 // Docs are documents: any JSON up to 1 MiB under a key.
 type Docs struct{ transport *transport }
 
-// Document is one of them. Its Value is the JSON as it is stored, so that numbers keep their digits; Rev is opaque.
+// Document is one document. Its Value is the JSON as it is stored, so that numbers keep their digits; Rev is opaque.
 type Document struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
 	Rev   string          `json:"rev"`
 }
 
-// Decode reads the value into another one.
+// Decode unmarshals the value.
 func (d Document) Decode(into any) error { return json.Unmarshal(d.Value, into) }
 
-// WriteOption is a condition of a write, or what is to become of the document.
+// WriteOption is a condition of a write, or says when the document ends.
 type WriteOption func(*write) error
 
 type write struct {
@@ -33,7 +33,7 @@ type write struct {
 	conditions int
 }
 
-// IfRev: only if that is its revision; else ErrConflict.
+// IfRev: write only if the document has this revision; otherwise ErrConflict.
 func IfRev(rev string) WriteOption {
 	return func(w *write) error {
 		if rev == "" {
@@ -48,7 +48,7 @@ func IfRev(rev string) WriteOption {
 	}
 }
 
-// IfAbsent: only if there is none; else ErrConflict.
+// IfAbsent: write only if the document does not exist; otherwise ErrConflict.
 func IfAbsent() WriteOption {
 	return func(w *write) error {
 		if w.method != http.MethodPut {
@@ -60,14 +60,15 @@ func IfAbsent() WriteOption {
 	}
 }
 
-// IfRole: only while the role is held under this token; else ErrRoleNotHeld. So whoever was replaced, and does not know it yet, changes
-// nothing, whichever revision it has read. It goes along with IfRev or IfAbsent.
+// IfRole: write only while the role is held under this token; otherwise ErrRoleNotHeld. So a holder that was replaced,
+// and does not know it yet, changes nothing, no matter which revision it has read. It can be combined with IfRev or
+// IfAbsent.
 func IfRole(role string, token uint64) WriteOption {
 	return func(w *write) error {
 		if w.method == http.MethodPost {
 			return errors.New("eldest: only a Put or a Delete is made in the name of a role")
 		}
-		// An election's, say, that does not lead any more.
+		// For example, an election that does not lead any more has no token.
 		if token == 0 {
 			return fmt.Errorf("eldest: %s: no token: %w", role, ErrRoleNotHeld)
 		}
@@ -77,7 +78,7 @@ func IfRole(role string, token uint64) WriteOption {
 	}
 }
 
-// EndsAfter: the document ends when nobody has written or renewed it for so long: 1 s to 24 h.
+// EndsAfter: the document ends if it is not written or renewed for this long: 1 s to 24 h.
 func EndsAfter(ttl time.Duration) WriteOption {
 	return func(w *write) error {
 		w.query.Set("ttl_ms", strconv.FormatInt(millis(ttl), 10))
@@ -104,7 +105,8 @@ func EndsWithProcess(id string) WriteOption {
 	}
 }
 
-// LeaseSecret is that of the lease which the document ends with, where another client was granted it. For its own each client shows its own.
+// LeaseSecret is the secret of the lease that the document ends with, if another client was granted it. For its own
+// leases a client shows its own secret.
 func LeaseSecret(secret string) WriteOption {
 	return func(w *write) error {
 		w.header[secretHeader] = secret
@@ -112,7 +114,8 @@ func LeaseSecret(secret string) WriteOption {
 	}
 }
 
-// Key makes the call again that an Indeterminate tells of: with its IdempotencyKey, and otherwise the same.
+// Key repeats the call that an Indeterminate is about, under its IdempotencyKey. Everything else of the call must be
+// the same.
 func Key(key string) WriteOption {
 	return func(w *write) error {
 		w.key = key
@@ -139,14 +142,14 @@ func (d *Docs) Get(ctx context.Context, key string, level Level) (Document, erro
 	return Document{Key: key, Value: got.body, Rev: rev[1]}, nil
 }
 
-// Written is what became of a Put.
+// Written is the result of a Put.
 type Written struct {
 	Key     string `json:"key"`
 	Rev     string `json:"rev"`
 	Created bool   `json:"created"`
 }
 
-// Put writes a document. Unless told, it stays until somebody deletes it; each write says so anew.
+// Put writes a document. It stays until it is deleted, unless an option says when it ends; each write sets that again.
 func (d *Docs) Put(ctx context.Context, key string, value any, options ...WriteOption) (Written, error) {
 	if value == nil {
 		value = json.RawMessage("null")
@@ -168,7 +171,7 @@ func (d *Docs) Delete(ctx context.Context, key string, options ...WriteOption) e
 	return err
 }
 
-// Renew tells for how long a document that ends by itself lives now; ErrNotFound where it has ended.
+// Renew returns how long a document that ends by itself will now live; ErrNotFound if it has ended.
 func (d *Docs) Renew(ctx context.Context, key string, options ...WriteOption) (time.Duration, error) {
 	got, err := d.write(ctx, spec{method: http.MethodPost, query: url.Values{"renew": {"true"}}, ofLease: true}, key, options)
 	if err != nil {
@@ -205,7 +208,7 @@ func (d *Docs) write(ctx context.Context, s spec, key string, options []WriteOpt
 	return d.transport.do(ctx, w.spec)
 }
 
-// List is a page of documents, by their keys, and where the next begins: empty after the last.
+// List returns a page of documents, by key, and where the next page begins: empty after the last.
 func (d *Docs) List(ctx context.Context, wanted Page) ([]Document, string, error) {
 	got, err := d.transport.do(ctx, spec{path: "/v1/docs", query: wanted.query()})
 	if err != nil {
@@ -214,12 +217,12 @@ func (d *Docs) List(ctx context.Context, wanted Page) ([]Document, string, error
 	return page[Document](got, "documents")
 }
 
-// All is every document whose key begins so, page by page.
+// All calls each for every document whose key begins with prefix, page by page.
 func (d *Docs) All(ctx context.Context, prefix string, each func(Document) error) error {
 	return every(func(after string) ([]Document, string, error) { return d.List(ctx, Page{Prefix: prefix, After: after}) }, each)
 }
 
-// every calls each for what stands on all pages, until one returns an error.
+// every calls each for all items of all pages, until one call returns an error.
 func every[T any](page func(after string) ([]T, string, error), each func(T) error) error {
 	for after := ""; ; {
 		items, next, err := page(after)

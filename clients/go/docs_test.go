@@ -86,12 +86,12 @@ func TestWhoWasReplacedWritesNothing(t *testing.T) {
 	equal(t, errors.Is(state.Delete(ctx, rev, inItsName), ErrRoleNotHeld), true)
 	_, err = state.Update(ctx, add(3), inItsName)
 	equal(t, errors.Is(err, ErrRoleNotHeld), true)
-	// Each of the writes was made once, and the update has read before.
+	// Each of the writes was sent once, and the update has read before.
 	equal(t, len(cluster.asked("/state"))-asked, 4)
 	all, err := state.Update(ctx, add(4), IfRole(role, latter.Token))
 	must(t, err)
 	equal(t, all, []int{1, 4})
-	// Nothing is sent in nobody's name, and nothing is renewed in anybody's.
+	// No write is sent without a holder's name, and no renewal is sent with one.
 	asked = len(cluster.asked("/state"))
 	equal(t, errors.Is(client.Docs.Delete(ctx, "state", IfRole(role, 0)), ErrRoleNotHeld), true)
 	equal(t, client.Docs.Delete(ctx, "state", IfRole("", 1)) != nil, true)

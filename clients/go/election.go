@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// ElectionOptions: the zero value stands for a role by a lease of 30 s and a connection.
+// ElectionOptions: the zero value asks for a role that is held by a lease of 30 s and a connection.
 type ElectionOptions struct {
-	// TTL is how long the role stays with a holder that is not heard of: 1 s to 1 h, 30 s unless told.
+	// TTL is how long the role stays with a holder that is not heard from: 1 s to 1 h, 30 s by default.
 	TTL time.Duration
 	// RenewEvery is 10 s, or a third of a shorter TTL.
 	RenewEvery time.Duration
-	// CheckEvery is how long a follower's call waits for the role before it is made again: 5 s unless told, 30 s at most. It is granted the
-	// role the moment it is free.
+	// CheckEvery is how long a follower's call waits for the role before it is repeated: 5 s by default, 30 s at most.
+	// The follower is granted the role the moment it is free.
 	CheckEvery time.Duration
 	HeldBy     HeldBy
-	// Priority: of those that wait, the highest is next.
+	// Priority: the waiter with the highest one is next.
 	Priority int
-	// InstanceID is one life of one process; drawn by lot unless told.
+	// InstanceID is one life of one process; random by default.
 	InstanceID string
-	// Address and Metadata are what others see with the leader.
+	// Address and Metadata are shown to others with the leader.
 	Address  string
 	Metadata any
-	// NoFeed: the feed is not listened to. Who leads, and that a role was lost, is heard later then; it saves one connection.
+	// NoFeed: do not read the feed. The election then learns later who leads and that a role was lost, and saves one
+	// connection.
 	NoFeed bool
 }
 
 const (
 	checkUnlessTold = 5 * time.Second
-	// A call that waits longer than this is cut off by more gateways than it is worth.
+	// Too many gateways cut off a call that waits longer than this.
 	waitMost = 30 * time.Second
-	// How long a wait that was granted may take to say so, before it is asked again.
+	// The time in which a call that waits and was granted the role may say so, before it is repeated.
 	answerTime = 250 * time.Millisecond
 )
 
@@ -50,15 +51,15 @@ func (s electionState) String() string {
 	return [...]string{"stopped", "starting", "started", "stopping"}[s]
 }
 
-// Election is one process's part in the election of a role: it waits for it, keeps it, tells of it, gives it up. It may be used by many
-// goroutines at once, and started again after Stop.
+// Election is one process's part in the election of a role: it waits for the role, keeps it, reports on it and gives it
+// up. Many goroutines may use it at once, and it can be started again after Stop.
 type Election struct {
 	store   store
 	clock   clock
 	held    held
 	options ElectionOptions
 	heard   listeners
-	// reign is what is done while a lease is held; it returns when the next one may be asked for.
+	// reign runs while a lease is held; when it returns, the next lease may be asked for.
 	reign func(*lease)
 
 	mu       sync.Mutex
@@ -66,7 +67,7 @@ type Election struct {
 	lease    *lease
 	leader   string
 	electing bool
-	// An acquire was given up while it waited, or its outcome never came: it may have been granted.
+	// An acquire was abandoned while it waited, or its outcome never came: the role may have been granted.
 	perhapsHeld bool
 	lastErr     error
 	ctx         context.Context
@@ -96,13 +97,14 @@ func electionOf(s store, role string, options ElectionOptions) (*Election, error
 	return e, nil
 }
 
-// Role is what it stands for.
+// Role is the role of the election.
 func (e *Election) Role() string { return e.held.role }
 
-// InstanceID is who it is.
+// InstanceID is the id of this instance.
 func (e *Election) InstanceID() string { return e.held.instanceID }
 
-// IsLeader is read, at every call, off a clock that goes on while the machine sleeps: false before the lease can have ended anywhere.
+// IsLeader reads, at every call, a clock that goes on while the machine sleeps: it is false before the lease can have
+// ended anywhere.
 func (e *Election) IsLeader() bool {
 	lease := e.current()
 	return lease != nil && lease.isHeld()
@@ -117,7 +119,7 @@ func (e *Election) Token() (uint64, bool) {
 	return lease.token, true
 }
 
-// Context is one that ends when this leadership does; false while this process does not lead.
+// Context returns a context that ends when this leadership does; false while this process does not lead.
 func (e *Election) Context(parent context.Context) (context.Context, context.CancelFunc, bool) {
 	lease := e.current()
 	if lease == nil || !lease.isHeld() {
@@ -127,7 +129,7 @@ func (e *Election) Context(parent context.Context) (context.Context, context.Can
 	return ctx, cancel, true
 }
 
-// Leader is the instance that leads, as far as this one has heard; empty where none does.
+// Leader is the instance that leads, as far as this one has heard; empty if none does.
 func (e *Election) Leader() string {
 	if e.IsLeader() {
 		return e.held.instanceID
@@ -137,14 +139,15 @@ func (e *Election) Leader() string {
 	return e.leader
 }
 
-// LastError is what the last Failed told of.
+// LastError is the error of the last Failed.
 func (e *Election) LastError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lastErr
 }
 
-// Events are what happens from now on; the function ends them. A listener that 255 events wait for misses the next ones.
+// Events returns a channel of all events from now on, and a function that closes it. If 255 events wait for a listener,
+// it misses the next ones.
 func (e *Election) Events() (<-chan ElectionEvent, func()) { return e.heard.add() }
 
 func (e *Election) tell(event ElectionEvent) { e.heard.tell(event) }
@@ -155,8 +158,9 @@ func (e *Election) current() *lease {
 	return e.lease
 }
 
-// Start stands for the role until Stop. It returns when the first attempt is over, won or not; while the cluster is away, it goes on trying
-// in the background. It fails with what trying again would not help, such as a name that is too long, or when ctx ends before.
+// Start stands for the role until Stop. It returns when the first attempt is over, won or not; if the cluster is away,
+// it goes on trying in the background. It fails if trying again would not help, such as with a name that is too long,
+// or if ctx ends before.
 func (e *Election) Start(ctx context.Context) error {
 	if err := e.begin(ctx, 0, !e.options.NoFeed); err != nil {
 		return err
@@ -165,8 +169,9 @@ func (e *Election) Start(ctx context.Context) error {
 	return nil
 }
 
-// TryOnce asks once, and waits for at most wait. Who wins keeps the role until Stop; who does not, or cannot reach the cluster (LastError
-// says why then), does not stand for it any longer. It tells whether this process leads.
+// TryOnce asks once, waits for at most wait, and returns whether this process leads. A winner keeps the role until
+// Stop. Otherwise, or if the cluster cannot be reached (LastError says why then), it does not stand for the role any
+// longer.
 func (e *Election) TryOnce(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := e.begin(ctx, wait, false); err != nil {
 		return false, err
@@ -200,7 +205,7 @@ func (e *Election) begin(outer context.Context, wait time.Duration, watch bool) 
 	}
 	e.state = starting
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	// Stop waits for what is begun here.
+	// Stop waits for the work that begins here.
 	e.tasks.Add(1)
 	e.mu.Unlock()
 	err := e.beginning(outer, wait, watch)
@@ -250,8 +255,9 @@ func (e *Election) beginning(outer context.Context, wait time.Duration, watch bo
 	return ErrStopped
 }
 
-// Stop believes no more, then gives the role up, so that the next one leads at once: stop your work before you call it. An error says that
-// the role could not be released; it lapses then. It takes 6 s at most where the cluster is away.
+// Stop first stops believing, then gives the role up, so that the next one leads at once: stop your work before you
+// call it. An error says that the role could not be released and will lapse. If the cluster is away, Stop takes 6 s at
+// most.
 func (e *Election) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	if e.state == stopped || e.state == stopping {
@@ -275,7 +281,8 @@ func (e *Election) Stop(ctx context.Context) error {
 	return err
 }
 
-// giveUp: from here on nobody believes. Only then does anybody hear of it, and only then may another process be granted the role.
+// giveUp ends the belief first. Only then do listeners hear of it, and only then may another process be granted the
+// role.
 func (e *Election) giveUp(ctx context.Context, lease *lease) error {
 	if lease != nil {
 		lease.end(ErrStopped)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// telling is an election and what it has told; it ends with the test.
+// telling is an election and the events it has reported; it ends with the test.
 type telling struct {
 	*Election
 	told <-chan ElectionEvent
@@ -26,7 +26,7 @@ func standing(t *testing.T, client *Client, role string, options ElectionOptions
 	return &telling{Election: election, told: told}
 }
 
-// await reads on to an event of this kind.
+// await reads events up to the next one of this kind.
 func (e *telling) await(t *testing.T, kind ElectionKind) ElectionEvent {
 	t.Helper()
 	for late := time.After(patience); ; {

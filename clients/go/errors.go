@@ -6,33 +6,33 @@ import (
 	"fmt"
 )
 
-// What programs decide upon: compare with errors.Is. What a node said with it is in the *Problem, by errors.As.
+// The errors that programs decide upon: compare with errors.Is. The node's answer is in the *Problem, by errors.As.
 var (
-	// ErrUnavailable: surely not applied. No node took the call before its end.
+	// ErrUnavailable: surely not applied. No node accepted the call in time.
 	ErrUnavailable = errors.New("no node took the call")
-	// ErrIndeterminate: perhaps applied. An attempt was lost on its way, and nothing more was heard; see *Indeterminate.
+	// ErrIndeterminate: perhaps applied. An attempt was lost, and no answer came after it; see *Indeterminate.
 	ErrIndeterminate = errors.New("it may or may not have happened")
-	// ErrBadAnswer: no node answers like that. Something else listens there.
+	// ErrBadAnswer: no node answers like this. Another program listens there.
 	ErrBadAnswer = errors.New("not an answer of a node")
 
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the document has another revision than the one that the write depends on.
+	// ErrConflict: the document does not have the revision that the write depends on.
 	ErrConflict = errors.New("the document was changed by another")
-	// ErrRoleNotHeld: the write was to be made in the name of a role, whose token this is not, or no longer. Nothing was written, and nothing
-	// will be.
+	// ErrRoleNotHeld: the write was in the name of a role, and its token is not, or no longer, the role's. Nothing was
+	// written, and nothing will be.
 	ErrRoleNotHeld = errors.New("the role is not held under that token")
 	// ErrHeld: another instance holds the role.
 	ErrHeld = errors.New("the role is held by another")
-	// ErrLeaseLost: this token is not the holder's any more.
+	// ErrLeaseLost: this token is no longer the holder's.
 	ErrLeaseLost = errors.New("the lease is lost")
-	// ErrCompacted: what was missed of the feed is not kept any more.
+	// ErrCompacted: the missed part of the feed is no longer kept.
 	ErrCompacted = errors.New("the feed does not go back so far")
 	// ErrForbidden: the secret, or a grant of the token, is missing.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnauthorized: the token is missing, wrong or over.
+	// ErrUnauthorized: the token is missing, wrong or expired.
 	ErrUnauthorized = errors.New("unauthorized")
 
-	// ErrStopped: this side has ended it.
+	// ErrStopped: this side has ended the lease.
 	ErrStopped = errors.New("stopped")
 	// ErrClosed: the feed was closed.
 	ErrClosed = errors.New("closed")
@@ -49,29 +49,29 @@ var byCode = map[string]error{
 	"unauthorized":        ErrUnauthorized,
 }
 
-// Node is a node as another one names it.
+// Node is a node, as another node names it.
 type Node struct {
 	ID  uint64 `json:"id"`
 	URL string `json:"url"`
 }
 
-// Instance is who holds a role.
+// Instance is the holder of a role.
 type Instance struct {
 	ID       string          `json:"instance_id"`
 	Address  string          `json:"address"`
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// Problem is what a node refused a call with. Its Code never changes its meaning.
+// Problem is a node's refusal of a call. The meaning of a Code never changes.
 type Problem struct {
 	Status    int
 	Code      string
 	Detail    string
 	Retryable bool
-	// LeaderNode is nil where the node knew of no leader.
+	// LeaderNode is nil if the node knew of no leader.
 	LeaderNode *Node
 	RequestID  string
-	// Fields are all members of the document, those of the case included.
+	// Fields are all members of the document, including those of this code.
 	Fields map[string]json.RawMessage
 }
 
@@ -82,31 +82,31 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + p.Detail
 }
 
-// Is tells whether target is the value that stands for this code.
+// Is reports whether target is the value that stands for this code.
 func (p *Problem) Is(target error) bool {
 	known := byCode[p.Code]
 	return known != nil && known == target
 }
 
-// Field reads one member into a value; false where there is none, where it is null, or of another shape.
+// Field reads one member into a value; false if it is missing, null, or of another shape.
 func (p *Problem) Field(name string, into any) bool {
 	raw, found := p.Fields[name]
 	return found && string(raw) != "null" && json.Unmarshal(raw, into) == nil
 }
 
-// CurrentRev is the revision that is there, of an ErrConflict; empty where there is no document.
+// CurrentRev is, for an ErrConflict, the document's revision; empty if the document does not exist.
 func (p *Problem) CurrentRev() (rev string) {
 	p.Field("current_rev", &rev)
 	return rev
 }
 
-// Oldest is the oldest id that the node can go on from, of an ErrCompacted.
+// Oldest is, for an ErrCompacted, the oldest id that the node can go on from.
 func (p *Problem) Oldest() (id string) {
 	p.Field("oldest", &id)
 	return id
 }
 
-// Holder is who holds the role now, and under which token, of an ErrHeld or an ErrLeaseLost; nil where nobody does.
+// Holder is, for an ErrHeld or an ErrLeaseLost, the holder of the role now and its token; nil if there is none.
 func (p *Problem) Holder() (*Instance, uint64) {
 	var holder Instance
 	if !p.Field("leader", &holder) {
@@ -136,13 +136,13 @@ func problemOf(status int, body []byte) *Problem {
 	return problem
 }
 
-// isFinal: the same call will meet it again, until somebody changes something.
+// isFinal: the same call will meet the same error again, until something is changed.
 func isFinal(err error) bool {
 	var problem *Problem
 	return errors.As(err, &problem) && !problem.Retryable && problem.Status < 500
 }
 
-// Unavailable: surely not applied. Is ErrUnavailable, and what was met last.
+// Unavailable: surely not applied. It is ErrUnavailable, and the last error met.
 type Unavailable struct {
 	Call  string
 	Cause error
@@ -152,11 +152,11 @@ func (e *Unavailable) Error() string        { return fmt.Sprintf("%s did not hap
 func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 func (e *Unavailable) Unwrap() error        { return e.Cause }
 
-// Indeterminate: perhaps applied. Is ErrIndeterminate, and what was met last.
+// Indeterminate: perhaps applied. It is ErrIndeterminate, and the last error met.
 type Indeterminate struct {
 	Call  string
 	Cause error
-	// IdempotencyKey: make the same call with this key to learn what became of it. Empty where a call has none.
+	// IdempotencyKey: make the same call with this key to learn its outcome. Empty for a call without a key.
 	IdempotencyKey string
 }
 

@@ -2,30 +2,30 @@ package eldest
 
 import "sync"
 
-// ElectionKind is what an election tells.
+// ElectionKind is the kind of an event of an election.
 type ElectionKind string
 
 const (
-	// LeaderAcquired, with a Token, and LeaderLost: this process leads; it leads no more.
+	// LeaderAcquired, with a Token: this process leads. LeaderLost: it does not lead any more.
 	LeaderAcquired ElectionKind = "leader_acquired"
 	LeaderLost     ElectionKind = "leader_lost"
 	// NewLeader, with the Leader: another instance than before leads, or this one.
 	NewLeader ElectionKind = "new_leader"
-	// ElectionStarted and ElectionCompleted, with Won: it asks for the role; it knows the answer.
+	// ElectionStarted: this process asks for the role. ElectionCompleted, with Won: it knows the answer.
 	ElectionStarted   ElectionKind = "election_started"
 	ElectionCompleted ElectionKind = "election_completed"
-	// SubscribeStarted and SubscribeError, with the Err: the feed is open; it broke, and is opened again elsewhere.
+	// SubscribeStarted: the feed is open. SubscribeError, with the Err: it broke, and is reopened elsewhere.
 	SubscribeStarted ElectionKind = "subscribe_started"
 	SubscribeError   ElectionKind = "subscribe_error"
 	// HeartbeatFailed, with the Err: a renewal failed. The next one follows while there is time.
 	HeartbeatFailed ElectionKind = "heartbeat_error"
 	// Failed, with the Err: an attempt to acquire or to release failed.
 	Failed ElectionKind = "error"
-	// Missed, with the Number: this listener was too slow, and so many events were not told.
+	// Missed, with the Number: this listener was too slow, and missed this many events.
 	Missed ElectionKind = "missed"
 )
 
-// ElectionEvent is one thing that happened; which members say something its kind tells.
+// ElectionEvent is one event; its kind says which members are set.
 type ElectionEvent struct {
 	Kind   ElectionKind
 	Token  uint64
@@ -35,7 +35,7 @@ type ElectionEvent struct {
 	Number int
 }
 
-// A listener that is not read from misses what comes when so many events wait.
+// If this many events wait for a listener, it misses those that come.
 const eventsMost = 256
 
 type listener struct {
@@ -43,7 +43,7 @@ type listener struct {
 	missed int
 }
 
-// listeners hear the same events, each in their order. Nobody waits for a slow one.
+// listeners get the same events, each in order. The election waits for no slow listener.
 type listeners struct {
 	mu  sync.Mutex
 	all map[*listener]bool
@@ -75,7 +75,7 @@ func (l *listeners) tell(event ElectionEvent) {
 	}
 }
 
-// tell keeps the last place for the word that events were missed.
+// tell keeps the last place for the event that others were missed.
 func (l *listener) tell(event ElectionEvent) {
 	free := cap(l.told) - len(l.told)
 	if l.missed > 0 && free > 1 {

@@ -24,7 +24,7 @@ type fakeCluster struct {
 	state *fakeState
 }
 
-// call is what was asked.
+// call is one request.
 type call struct {
 	node         int
 	method, path string
@@ -45,11 +45,11 @@ func (c call) field(name string) string {
 	return ""
 }
 
-// fault is what a call meets: nothing, or one of these.
+// fault is what happens to a call: nothing, or one of these.
 type fault struct {
 	// cut: the connection is closed before anything is done; cutAfter: after it.
 	cut, cutAfter bool
-	// silent: nothing is ever said.
+	// silent: the node never answers.
 	silent bool
 	status int
 	body   string
@@ -85,14 +85,14 @@ func (c *fakeCluster) urls() (urls []string) {
 	return urls
 }
 
-// kill: the node refuses connections from now on, and has ended those that it had.
+// kill: from now on the node refuses connections, and its open ones are closed.
 func (c *fakeCluster) kill(node int) {
 	server := c.servers[node]
 	server.Listener.Close()
 	c.cut(node)
 }
 
-// cut ends the connections of a node.
+// cut closes the connections of a node.
 func (c *fakeCluster) cut(node int) { c.servers[node].CloseClientConnections() }
 
 func (c *fakeCluster) setFault(fault func(call) fault) {
@@ -101,7 +101,7 @@ func (c *fakeCluster) setFault(fault func(call) fault) {
 	c.fault = fault
 }
 
-// faults by the number of the call.
+// faults sets faults by the number of the call.
 func (c *fakeCluster) faults(list ...fault) {
 	n := 0
 	c.setFault(func(call) fault {
@@ -113,7 +113,7 @@ func (c *fakeCluster) faults(list ...fault) {
 	})
 }
 
-// asked are the calls of a path that ends so.
+// asked returns the calls whose path ends with suffix.
 func (c *fakeCluster) asked(suffix string) (asked []call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func hangUp(w http.ResponseWriter) {
 	if err != nil {
 		return
 	}
-	// Whoever is cut off hears a reset, not an end.
+	// The client sees a reset, not an end.
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
 }

@@ -12,10 +12,11 @@ import (
 	"sync"
 )
 
-// fakeExpiryMs is longer than any test waits: a holder's own ttl counts, and no lease ends by itself while something else is looked for.
+// fakeExpiryMs is longer than any test waits: a holder's own ttl counts, and no lease ends by itself while a test looks
+// for something else.
 const fakeExpiryMs = 3_600_000
 
-// fakeState is what all nodes of a fake cluster serve.
+// fakeState is the state that all nodes of a fake cluster serve.
 type fakeState struct {
 	mu         sync.Mutex
 	changed    *sync.Cond
@@ -25,7 +26,7 @@ type fakeState struct {
 	roles      map[string]*fakeRole
 	listeners  map[string][]chan string
 	events     []map[string]any
-	// Ids up to this one are not kept any more.
+	// Ids up to this one are no longer kept.
 	compacted int
 	tokens    int
 }
@@ -43,7 +44,7 @@ func newFakeState() *fakeState {
 	return s
 }
 
-// tell is called under the lock.
+// The caller of tell holds the lock.
 func (s *fakeState) tell(event map[string]any) string {
 	id := strconv.Itoa(len(s.events) + 1)
 	event["id"] = id
@@ -52,17 +53,17 @@ func (s *fakeState) tell(event map[string]any) string {
 	return id
 }
 
-// happened says how many changes there were. A connection that is cut orders nothing between
-// its two ends, so a test asks under the lock.
+// happened returns the number of changes. A connection that is cut orders nothing between its two ends, so a test asks
+// under the lock.
 func (s *fakeState) happened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.events)
 }
 
-// reply answers a write with a known key as before; roles answer how it is now.
+// reply repeats the answer to a write with a known key; calls of roles get the present state.
 func (s *fakeState) reply(c call, w http.ResponseWriter, r *http.Request) (reply, bool) {
-	// Whoever waits for a change looks at its context, too.
+	// A call that waits for a change also watches its context.
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -143,7 +144,7 @@ func (s *fakeState) doc(c call) reply {
 	return ok(map[string]any{"key": name, "rev": rev, "created": !there})
 }
 
-// former is the role that a write names under a token that is not, or no longer, its own.
+// former is the role that a write names under a token that is not, or no longer, the role's.
 func (s *fakeState) former(line string) string {
 	if line == "" {
 		return ""
@@ -266,7 +267,7 @@ func grantReply(name string, role *fakeRole, outcome string) reply {
 	return ok(map[string]any{"outcome": outcome, "role": name, "token": role.token, "expires_in_ms": fakeExpiryMs})
 }
 
-// stream begins an answer without an end.
+// stream200 begins an answer without an end.
 func stream200(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(200)
@@ -282,7 +283,7 @@ func event(w http.ResponseWriter, kind, id string, value any) {
 	w.(http.Flusher).Flush()
 }
 
-// tie is open until the test ends it: what is told when it closes is for real nodes.
+// tie stays open until the test ends it: only real nodes act on its end.
 func (s *fakeState) tie(c call, w http.ResponseWriter, ctx context.Context) {
 	stream200(w)
 	event(w, "tied", "", map[string]any{"kind": "tied", "role": c.name, "expires_in_ms": fakeExpiryMs})
@@ -363,7 +364,8 @@ func (s *fakeState) process(c call) reply {
 	return ok(entry)
 }
 
-// command: `Fly` is no command, `Busy` is refused once and `Lost` is unknown once; all else is applied, once for each key.
+// command: `Fly` is no command, `Busy` is refused once and `Lost` is unknown once; all else is applied, once for each
+// key.
 func (s *fakeState) command(c call) reply {
 	if c.header.Get("Content-Type") != typeLines {
 		return ok(map[string]any{"index": 1, "epoch": "1.1", "result": json.RawMessage(c.body)})

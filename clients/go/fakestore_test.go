@@ -15,7 +15,7 @@ const (
 
 var errAway = &Unavailable{Call: "POST", Cause: errors.New("away")}
 
-// fakeStore is a store of one lease; a test says how each renewal and each tie ends.
+// fakeStore is a store of one lease; a test decides how each renewal and each tie ends.
 type fakeStore struct {
 	clock *manualClock
 
@@ -75,7 +75,7 @@ func (s *fakeStore) setAnswer(answer func(int, renewal) (proof, error)) {
 	s.answer = answer
 }
 
-// numbers are the ties that renewals have named.
+// numbers returns the ties that renewals have named.
 func (s *fakeStore) numbers() (named []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// FeedOptions say which events are told.
+// FeedOptions say which events are delivered.
 type FeedOptions struct {
-	// Kinds: only these; all of them unless told.
+	// Kinds: only these; all of them by default.
 	Kinds []string
-	// Prefix: only events of keys and names that begin so.
+	// Prefix: only events whose key or name begins with it.
 	Prefix string
-	// Since: begin behind the event of this id; from now on unless told.
+	// Since: begin after the event with this id; from now on by default.
 	Since string
-	// Bookmarks are told too: events that say only that everything up to their id has been told.
+	// Bookmarks are delivered too: events that say only that everything up to their id has been delivered.
 	Bookmarks bool
-	// OnOpen and OnError hear that a stream has begun, and that one broke and is opened again elsewhere.
+	// OnOpen is called when a stream has begun, OnError when one broke and is reopened elsewhere.
 	OnOpen  func()
 	OnError func(error)
 }
 
-// Event is one of the feed. Those members are empty that its kind has not; Raw has all of them.
+// Event is one event of the feed. Members that its kind does not have are empty; Raw has all of them.
 type Event struct {
 	ID         string          `json:"id"`
 	Kind       string          `json:"kind"`
@@ -41,11 +41,11 @@ type Event struct {
 	Raw        json.RawMessage `json:"-"`
 }
 
-// Feed is every change, in order, from any node, and on at another one behind the last event when that ends. There is no queue: a reader
-// that is slow holds the connection back. It ends with its context, or with Close.
+// Feed delivers every change, in order, from any node. If the stream ends, it goes on at another node after the last
+// event. There is no queue: a slow reader holds the connection back. It ends with its context, or with Close.
 type Feed struct {
 	told *reopened
-	// hidden are bookmarks that nobody asked for: they count for going on.
+	// Bookmarks that the caller did not ask for are hidden; their ids still count for going on.
 	bookmarks bool
 
 	mu     sync.Mutex
@@ -82,8 +82,8 @@ func (o FeedOptions) request(since string) spec {
 	return spec{path: "/v1/feed", query: query}
 }
 
-// Next waits for the next event. An error is the end of ctx, after which it may be called again; or the end of the feed: ErrCompacted,
-// another problem that opening it again would meet, or ErrClosed.
+// Next waits for the next event. An error means that ctx ended, and Next may be called again; or that the feed ended:
+// ErrCompacted, another problem that reopening it would meet, or ErrClosed.
 func (f *Feed) Next(ctx context.Context) (Event, error) {
 	for {
 		got, err := f.told.next(ctx)
@@ -101,7 +101,7 @@ func (f *Feed) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// LastID is where to go on after the last event that Next has told: FeedOptions{Since: feed.LastID()}.
+// LastID is where to go on after the last event that Next has returned: FeedOptions{Since: feed.LastID()}.
 func (f *Feed) LastID() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

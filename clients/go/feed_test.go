@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// opened waits for the first stream of a feed.
+// feedOf opens a feed and waits for its first stream.
 func feedOf(t *testing.T, client *Client, options FeedOptions) (*Feed, *atomic.Int32) {
 	t.Helper()
 	var opened atomic.Int32

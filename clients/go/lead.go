@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// Lead stands for the role until ctx ends, and calls work each time that this process leads, with the fencing token and with a context that
-// ends when the leadership does. It gives the role up, and returns what work returned, when work returns while this process leads. Where
-// the leadership was lost first, it stands again, but not before work has returned: work must end when its context does.
+// Lead stands for the role until ctx ends. Each time this process leads, it calls work with the fencing token and with
+// a context that ends when the leadership does. If work returns while this process leads, Lead gives the role up and
+// returns what work returned. If the leadership was lost first, it stands again, but not before work has returned: work
+// must end when its context does.
 func (c *Client) Lead(ctx context.Context, role string, options ElectionOptions, work func(ctx context.Context, token uint64) error) error {
 	election, err := c.Election(role, options)
 	if err != nil {
@@ -28,20 +29,21 @@ func (e *Election) lead(ctx context.Context, work func(context.Context, uint64) 
 	case <-ctx.Done():
 		err = works.leaveOff(ctx)
 	}
-	// What could not be released lapses; of the work that says nothing.
+	// A role that could not be released lapses; that says nothing about the work.
 	_ = e.Stop(context.Background())
 	return err
 }
 
-// works is what Lead calls: never twice at once, and never after its context is over.
+// works calls the work for Lead: never twice at once, and never after its context is over.
 type works struct {
 	work func(context.Context, uint64) error
-	// done has the last word of the work.
+	// done carries the result of the work.
 	done chan error
 	busy sync.Mutex
 }
 
-// once calls the work. Where the lease outlasts it, the lease is kept until Stop, and nothing is asked for meanwhile.
+// once calls the work. If the lease outlasts it, the lease is kept until Stop, and no other lease is asked for
+// meanwhile.
 func (w *works) once(outer context.Context, l *lease) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -56,7 +58,7 @@ func (w *works) once(outer context.Context, l *lease) {
 	}
 }
 
-// leaveOff waits for the work that is under way: only then the role may be another's.
+// leaveOff waits for work that is running: only then may another process get the role.
 func (w *works) leaveOff(ctx context.Context) error {
 	w.busy.Lock()
 	defer w.busy.Unlock()

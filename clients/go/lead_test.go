@@ -46,7 +46,7 @@ func TestLeadKeepsTheRoleUntilTheWorkHasReturned(t *testing.T) {
 	err := client.Lead(ending, "job", ElectionOptions{}, func(working context.Context, _ uint64) error {
 		end()
 		received(t, working.Done())
-		// Time enough for a role that were given back too soon.
+		// This is enough time to see a role that was given back too soon.
 		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 			if _, err := other.Lock(ctx, "job", LockOptions{}); !errors.Is(err, ErrHeld) {
 				t.Errorf("another one was told %v", err)

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// By how much clocks of two machines may differ in pace, and how coarse a timer may be.
+	// How much the clocks of two machines may differ in pace, and how coarse a timer may be.
 	driftPart = 100
 	margin    = 10 * time.Millisecond
-	// After a renewal that failed, the next one: a part of what is left, but not more often than this.
+	// The pause after a failed renewal: a part of the time left, but at least this long.
 	retryPart  = 5
 	retryLeast = 50 * time.Millisecond
-	// So that a node that says nothing leaves time for another one.
+	// The limit of one attempt of a renewal, so that a silent node leaves time for another one.
 	renewalPart  = 3
 	renewalLeast = 100 * time.Millisecond
 
@@ -22,25 +22,25 @@ const (
 	renewUnlessTold = 10 * time.Second
 )
 
-// HeldBy is with what a role is held.
+// HeldBy is the means by which a role is held.
 type HeldBy int
 
 const (
-	// Connection: by a stream to one node besides the lease. When this process is killed the role is free a second later.
+	// Connection: by a lease and a stream to one node. If this process is killed, the role is free a second later.
 	Connection HeldBy = iota
-	// LeaseAlone: when this process is killed the role is free when its ttl is over.
+	// LeaseAlone: if this process is killed, the role is free when its ttl is over.
 	LeaseAlone
 )
 
 var errLate = errors.New("no renewal came through in time")
 
-// believable is for how long a holder may believe, from the moment at which it sent the request.
+// believable is how long a holder may believe, from the moment at which it sent the request.
 func believable(ttl, expiresIn time.Duration) time.Duration {
 	span := shorter(ttl, expiresIn)
 	return span - span/driftPart - margin
 }
 
-// held is what a lease is made of.
+// held is the description of a lease.
 type held struct {
 	role       string
 	instanceID string
@@ -48,25 +48,25 @@ type held struct {
 	renewEvery time.Duration
 	attempt    time.Duration
 	by         HeldBy
-	// failed hears of renewals that failed.
+	// failed is called with each error of a renewal.
 	failed func(error)
 }
 
-// lease is one grant of a role, kept: renewed in the background, believed in only for as long as it certainly lasts.
+// lease is one grant of a role, kept: renewed in the background, and believed only as long as it certainly lasts.
 type lease struct {
 	held
 	token uint64
 	store store
 	clock clock
 	ties  *ties
-	// ctx ends when the lease is over, for whatever reason.
+	// ctx ends when the lease is over, for any reason.
 	ctx  context.Context
 	over context.CancelFunc
 	work sync.WaitGroup
 
 	mu    sync.Mutex
 	until time.Duration
-	// What was sent before proves nothing.
+	// Answers to requests that were sent before this time prove nothing.
 	doubtedAt    time.Duration
 	tie          uint64
 	hurry        chan struct{}
@@ -85,10 +85,10 @@ func newLease(s store, h held, token uint64) *lease {
 	return l
 }
 
-// isHeld is read off the clock at every call: no timer has to have fired.
+// isHeld reads the clock at every call, and does not depend on a timer.
 func (l *lease) isHeld() bool { return l.left() > 0 }
 
-// left is for how much longer it is believed in.
+// left is how much longer the lease is believed.
 func (l *lease) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,15 +98,16 @@ func (l *lease) left() time.Duration {
 	return longer(l.until-l.clock.now(), 0)
 }
 
-// lostBecause is why it is over; nil while it is not.
+// lostBecause is the reason of the end; nil while the lease lasts.
 func (l *lease) lostBecause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reason
 }
 
-// begin starts with what the acquire answered. A grant that was waited for may be as old as the wait: it is renewed first, and believed
-// in from that renewal's sending on. So is one that is nearly over on arrival. It tells whether the lease is held.
+// begin starts with the answer to the acquire. A grant that was waited for may be as old as the wait: it is renewed
+// first, and believed from the sending of that renewal. The same is done with a grant that is nearly over on arrival.
+// begin returns whether the lease is held.
 func (l *lease) begin(ctx context.Context, grant Grant) bool {
 	if !grant.waited {
 		l.believe(grant.proof, l.number())
@@ -133,7 +134,7 @@ func (l *lease) begin(ctx context.Context, grant Grant) bool {
 	return true
 }
 
-// end: nobody believes in it any more, and what is under way is given up.
+// end stops all belief in the lease, and cancels calls that are running.
 func (l *lease) end(reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +146,7 @@ func (l *lease) end(reason error) {
 	l.over()
 }
 
-// release ends it, and gives the role to the next at once. One that was lost meanwhile is no error.
+// release ends the lease, and gives the role to the next at once. A lease that was lost meanwhile is no error.
 func (l *lease) release(ctx context.Context, patience time.Duration) error {
 	l.end(ErrStopped)
 	l.work.Wait()
@@ -156,14 +157,15 @@ func (l *lease) release(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// number is that of the connection which the lease ends with; 0 without one.
+// number is the number of the connection that the lease ends with; 0 without one.
 func (l *lease) number() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tie
 }
 
-// believe takes a proof in that was asked for under that number; one of an older number is no proof against the newer one's end.
+// believe accepts a proof that was requested under this number. A proof under an older number does not outweigh the end
+// of the newer connection.
 func (l *lease) believe(p proof, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,22 +175,22 @@ func (l *lease) believe(p proof, number uint64) {
 	l.expire(p.sentAt + believable(l.ttl, p.expiresIn))
 }
 
-// expire is called under the lock.
+// The caller of expire holds the lock.
 func (l *lease) expire(until time.Duration) {
 	l.until = until
 	l.cancelExpiry()
 	l.cancelExpiry = l.clock.after(until-l.clock.now(), l.expired)
 }
 
-// expired may come late, after another proof: the clock decides.
+// expired may run late, after another proof: the clock decides.
 func (l *lease) expired() {
 	if !l.isHeld() {
 		l.end(errLate)
 	}
 }
 
-// goOn takes the next number, and has it renewed at once. Where the connection broke, the node may take this process for dead, and end the
-// lease once its grace is over: it is believed in for half of that.
+// goOn takes the next number, and has it renewed at once. If the connection broke, the node may take this process for
+// dead, and end the lease once its grace is over: the lease is believed for half of that.
 func (l *lease) goOn(broken bool) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +209,7 @@ func (l *lease) renewNow() {
 	l.hasten()
 }
 
-// hasten is called under the lock.
+// The caller of hasten holds the lock.
 func (l *lease) hasten() {
 	select {
 	case <-l.hurry:
@@ -216,7 +218,7 @@ func (l *lease) hasten() {
 	}
 }
 
-// calm begins a time without hurry, and gives back what ends it.
+// calm resets the hurry, and returns the channel that the next hurry closes.
 func (l *lease) calm() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +258,8 @@ func (l *lease) keep() {
 	l.end(errLate)
 }
 
-// keepOnce renews, and tells after which pause to renew again. What is under way when a tie breaks is worth nothing: it names the old number.
+// keepOnce renews, and returns the pause before the next renewal. A renewal that runs when a tie breaks is worth
+// nothing: it names the old number.
 func (l *lease) keepOnce() time.Duration {
 	hurry := l.calm()
 	ctx, cancel := context.WithCancel(l.ctx)
@@ -282,7 +285,7 @@ func (l *lease) keepOnce() time.Duration {
 	return longer(retryLeast, l.left()/retryPart)
 }
 
-// renew tells whether it was renewed. Anything but ErrLeaseLost leaves what is believed as it was.
+// renew returns whether the lease was renewed. Any error but ErrLeaseLost leaves the belief as it was.
 func (l *lease) renew(ctx context.Context, within time.Duration) bool {
 	number := l.number()
 	asked := renewal{instanceID: l.instanceID, token: l.token, tie: number, ttl: l.ttl, patience: within}

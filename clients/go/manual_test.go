@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come; nothing is measured by it.
+// patience is how long a test waits for what must come; it measures nothing.
 const patience = 60 * time.Second
 
 // until waits for a condition.
@@ -23,7 +23,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// received is what comes from a channel, or its end. It does not end the test's goroutine, so that others may wait, too.
+// received is the next value of a channel, or its end. It does not end the test's goroutine, so that others may wait
+// too.
 func received[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -36,7 +37,7 @@ func received[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// equal compares what can be compared.
+// equal compares any two values of one type.
 func equal[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -89,14 +90,14 @@ func (c *manualClock) rest(ctx context.Context, d time.Duration, early <-chan st
 	restBy(ctx, c, d, early)
 }
 
-// skip: a process that was held up. Time has gone on, and no timer has fired.
+// skip acts like a process that was held up: time has gone on, and no timer has fired.
 func (c *manualClock) skip(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at += d
 }
 
-// advance lets time go on, and fires what is due in its order.
+// advance lets time pass, and fires due alarms in order.
 func (c *manualClock) advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.at + d
@@ -115,7 +116,7 @@ func (c *manualClock) advance(d time.Duration) {
 	c.mu.Unlock()
 }
 
-// due is called under the lock.
+// The caller of due holds the lock.
 func (c *manualClock) due(end time.Duration) *manualAlarm {
 	var due []*manualAlarm
 	for alarm := range c.alarms {
@@ -130,7 +131,7 @@ func (c *manualClock) due(end time.Duration) *manualAlarm {
 	return due[0]
 }
 
-// awaits waits until somebody waits for that moment from now.
+// awaits waits until an alarm is set for that moment from now.
 func (c *manualClock) awaits(t *testing.T, d time.Duration) {
 	t.Helper()
 	until(t, "somebody who waits for "+d.String(), func() bool {
@@ -145,7 +146,7 @@ func (c *manualClock) awaits(t *testing.T, d time.Duration) {
 	})
 }
 
-// next lets time go on to the next alarm that is not later than most from now, and gives how long that took; it waits for one.
+// next waits for an alarm that is at most this far from now, lets time pass up to it, and returns how long that took.
 func (c *manualClock) next(t *testing.T, most time.Duration) time.Duration {
 	t.Helper()
 	var left time.Duration
@@ -162,7 +163,8 @@ func (c *manualClock) next(t *testing.T, most time.Duration) time.Duration {
 	return left
 }
 
-// hastyClock goes on by its pauses alone, which take no time: a call comes to its end after its attempts, however slow this machine is.
+// hastyClock moves only by its pauses, which take no time: a call ends after its attempts, however slow this machine
+// is.
 type hastyClock struct {
 	mu sync.Mutex
 	at time.Duration
@@ -185,7 +187,7 @@ func (c *hastyClock) rest(ctx context.Context, d time.Duration, _ <-chan struct{
 	c.at += d
 }
 
-// quick: a call that can come to nothing does so at once.
+// quick makes a call that can only fail do so at once.
 func quick(s *settings) error {
 	s.clock = &hastyClock{at: time.Hour}
 	return nil

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// One call, all its attempts and pauses included; a call that waits has its wait besides.
+	// The time of one call, with all its attempts and pauses; the wait of a call that waits is added.
 	callTimeout = 10 * time.Second
-	// One attempt at one node. A dead machine does not refuse, it says nothing: the others must have their turn.
+	// The time of one attempt at one node. A dead machine does not refuse, it stays silent: the other nodes must have
+	// their turn.
 	attemptTimeout = 3 * time.Second
 )
 
@@ -29,7 +30,7 @@ type settings struct {
 	clock   clock
 }
 
-// WithToken is sent with every call: the admin token, or a client's.
+// WithToken sets the token that every call carries: the admin token, or a client's.
 func WithToken(token string) Option {
 	return func(s *settings) error {
 		s.token = token
@@ -37,8 +38,8 @@ func WithToken(token string) Option {
 	}
 }
 
-// WithSecret is for clients that are to be one holder. Each client draws a secret of its own, and shows it with what it says about roles;
-// a process that is to speak for what an earlier life of it held is told the same one.
+// WithSecret is for clients that have to be one holder. Each client draws its own secret, and shows it with its calls
+// about roles. Give the same secret to a process that has to speak for what an earlier life of it held.
 func WithSecret(secret string) Option {
 	return func(s *settings) error {
 		s.secret = secret
@@ -46,7 +47,7 @@ func WithSecret(secret string) Option {
 	}
 }
 
-// WithTLS says whom to trust, and what to show, where nodes are at https://.
+// WithTLS says which certificates to trust, and which to show, for nodes at https://.
 func WithTLS(config *tls.Config) Option {
 	return func(s *settings) error {
 		s.tls = config.Clone()
@@ -54,8 +55,8 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithTimeouts: one call with all its attempts takes call at most (10 s), one attempt at one node attempt (3 s). A context that ends
-// sooner ends a call sooner.
+// WithTimeouts limits one call with all its attempts to call (10 s by default), and one attempt at one node to attempt
+// (3 s). A context that ends sooner ends a call sooner.
 func WithTimeouts(call, attempt time.Duration) Option {
 	return func(s *settings) error {
 		if call <= 0 || attempt <= 0 {
@@ -66,7 +67,7 @@ func WithTimeouts(call, attempt time.Duration) Option {
 	}
 }
 
-// visible: what goes into a header must be text that can stand in one, and must say something.
+// visible checks text for a header: it must not be empty, and each character must be allowed there.
 func visible(what, text string) error {
 	if text == "" || len(text) > 4096 {
 		return fmt.Errorf("eldest: a %s is a text of 1 to 4096 characters", what)
@@ -79,7 +80,7 @@ func visible(what, text string) error {
 	return nil
 }
 
-// nodesOf checks the URLs of nodes; of none, those that the environment names.
+// nodesOf checks the URLs of nodes; without any, it takes those that the environment names.
 func nodesOf(nodes []string) ([]string, error) {
 	if len(nodes) == 0 {
 		nodes = nodesOfEnvironment()

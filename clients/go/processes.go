@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Processes are who is there, for as long as they say so: the calls as they are. Registry is made of them.
+// Processes are those that are there, as long as they say so. These are the bare calls; Registry is made of them.
 type Processes struct{ transport *transport }
 
 // Process is an entry. Capabilities and Metadata are JSON as it is stored.
@@ -20,7 +20,7 @@ type Process struct {
 	Role         string          `json:"role"`
 	Capabilities json.RawMessage `json:"capabilities"`
 	Metadata     json.RawMessage `json:"metadata"`
-	// Channel is where it is reached, if it listens there.
+	// Channel is where messages reach the process, if it listens there.
 	Channel      string      `json:"channel"`
 	TTLMs        int64       `json:"ttl_ms"`
 	RegisteredAt string      `json:"registered_at"`
@@ -28,14 +28,14 @@ type Process struct {
 	ExpiresInMs  json.Number `json:"expires_in_ms"`
 }
 
-// Entry is what a process says of itself.
+// Entry is what a process says about itself.
 type Entry struct {
-	// Identifier is the id unless told.
+	// Identifier is the id by default.
 	Identifier   string
 	Role         string
 	Capabilities any
 	Metadata     any
-	// TTL is 45 s unless told: 1 s to 1 h.
+	// TTL is 45 s by default: 1 s to 1 h.
 	TTL time.Duration
 }
 
@@ -61,12 +61,12 @@ type entryBody struct {
 	TTLMs        int64  `json:"ttl_ms,omitempty"`
 }
 
-// Put registers a process, or says of one what stands there now.
+// Put registers a process, or replaces its entry.
 func (p *Processes) Put(ctx context.Context, id string, entry Entry) (Process, error) {
 	return p.put(ctx, id, entry, p.transport.secretIsNamed)
 }
 
-// put: guarded, only who shows this client's secret may speak for the process from now on.
+// put: if guarded, only a client that shows this client's secret may speak for the process from now on.
 func (p *Processes) put(ctx context.Context, id string, entry Entry, guarded bool) (Process, error) {
 	var process Process
 	path, err := processPath(id, "")
@@ -84,7 +84,7 @@ func (p *Processes) put(ctx context.Context, id string, entry Entry, guarded boo
 	return process, err
 }
 
-// Heartbeat keeps a process; ErrNotFound when it is not registered, or not any more.
+// Heartbeat keeps a process; ErrNotFound if it is not registered, or no longer.
 func (p *Processes) Heartbeat(ctx context.Context, id string) error {
 	return p.heartbeat(ctx, id, p.transport.secretIsNamed, 0)
 }
@@ -99,7 +99,7 @@ func (p *Processes) heartbeat(ctx context.Context, id string, guarded bool, pati
 	return err
 }
 
-// Get is one process, or ErrNotFound.
+// Get returns one process, or ErrNotFound.
 func (p *Processes) Get(ctx context.Context, id string, level Level) (Process, error) {
 	var process Process
 	path, err := processPath(id, "")
@@ -113,7 +113,8 @@ func (p *Processes) Get(ctx context.Context, id string, level Level) (Process, e
 	return process, err
 }
 
-// List is a page of processes, by their ids, and where the next begins: empty after the last. A page with a filter may be empty before it.
+// List returns a page of processes, by id, and where the next page begins: empty after the last. With a filter, a page
+// before the last may be empty.
 func (p *Processes) List(ctx context.Context, wanted Filter) ([]Process, string, error) {
 	got, err := p.transport.do(ctx, spec{path: "/v1/processes", query: wanted.query()})
 	if err != nil {
@@ -135,7 +136,7 @@ func (f Filter) query() url.Values {
 	return query
 }
 
-// All is every process that fits, page by page.
+// All returns every process that fits, page by page.
 func (p *Processes) All(ctx context.Context, wanted Filter) ([]Process, error) {
 	var all []Process
 	err := every(func(after string) ([]Process, string, error) {
@@ -153,7 +154,7 @@ func (p *Processes) Delete(ctx context.Context, id string) error {
 	return p.delete(ctx, id, p.transport.secretIsNamed, 0)
 }
 
-// delete: where an attempt was lost, one that is not there any more was that attempt's work.
+// delete: if an attempt was lost and the process is no longer there, that attempt has deleted it.
 func (p *Processes) delete(ctx context.Context, id string, guarded bool, patience time.Duration) error {
 	path, err := processPath(id, "")
 	if err != nil {

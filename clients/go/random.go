@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 )
 
-// randomID is 128 bits by lot, as text.
+// randomID is 128 random bits, as text.
 func randomID() string {
 	return hex.EncodeToString(randomBytes(16))
 }
 
-// randomBelow is not the runtime's: before Go 1.20 that one draws the same for every process, and pauses are there to differ.
+// randomBelow does not use the runtime's generator: before Go 1.20 it draws the same for every process, and pauses have
+// to differ.
 func randomBelow(n uint64) uint64 {
 	return binary.BigEndian.Uint64(randomBytes(8)) % n
 }

@@ -14,16 +14,16 @@ const (
 	heartbeatMost = 10 * time.Second
 )
 
-// RegistryOptions: the zero value is a process with an id that is drawn by lot.
+// RegistryOptions: the zero value is a process with a random id.
 type RegistryOptions struct {
-	// ID: a process that is to come back under it is told the same WithSecret, or has none. Nobody comes back under an id that was drawn,
-	// so that one is guarded by the client's secret.
+	// ID: if a process has to come back under its id, use the same WithSecret each time, or none. No process comes back
+	// under a random id, so the client's secret guards it.
 	ID string
-	// Entry is what the process says of itself; its role is slave unless told, and its TTL 45 s.
+	// Entry is what the process says about itself; its role is slave by default, and its TTL 45 s.
 	Entry Entry
 	// HeartbeatEvery is 10 s, or a third of a shorter TTL.
 	HeartbeatEvery time.Duration
-	// Failed hears of heartbeats that failed; the next one follows.
+	// Failed is called with each error of a heartbeat; the next one follows.
 	Failed func(error)
 }
 
@@ -42,7 +42,7 @@ type Registry struct {
 	heart chan struct{}
 }
 
-// Registry makes one; nothing is registered before Register.
+// Registry makes a registry; it registers nothing before Register.
 func (c *Client) Registry(options RegistryOptions) (*Registry, error) {
 	r := &Registry{processes: c.Processes, clock: c.transport.clock, id: options.ID, entry: options.Entry, failed: options.Failed}
 	r.guarded = c.transport.secretIsNamed
@@ -62,13 +62,14 @@ func (c *Client) Registry(options RegistryOptions) (*Registry, error) {
 	return r, err
 }
 
-// ID is that of this process.
+// ID is the id of this process.
 func (r *Registry) ID() string { return r.id }
 
-// Channel is where messages for this process are sent to, if it listens there.
+// Channel is where messages for this process are sent, if it listens there.
 func (r *Registry) Channel() string { return "worker:slave:" + r.id }
 
-// Register registers this process, and sends heartbeats in the background until Stop. Where the cluster has forgotten it, it is registered anew.
+// Register registers this process, and sends heartbeats in the background until Stop. If the cluster has forgotten the
+// process, it is registered again.
 func (r *Registry) Register(ctx context.Context) (Process, error) {
 	r.mu.Lock()
 	entry := r.entry
@@ -76,7 +77,7 @@ func (r *Registry) Register(ctx context.Context) (Process, error) {
 	return r.say(ctx, entry)
 }
 
-// Change says of this process what stands there now.
+// Change alters the entry of this process.
 func (r *Registry) Change(ctx context.Context, change func(*Entry)) (Process, error) {
 	r.mu.Lock()
 	change(&r.entry)
@@ -124,7 +125,7 @@ func (r *Registry) beatOnce(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the heartbeats, and unregisters this process. What cannot be unregistered lapses.
+// Stop ends the heartbeats, and unregisters this process. If that fails, the entry lapses.
 func (r *Registry) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	end, heart := r.end, r.heart

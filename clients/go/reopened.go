@@ -5,24 +5,24 @@ import (
 	"fmt"
 )
 
-// item is what a stream told: an event of the feed with its id, or a message.
+// item is what a stream delivers: an event of the feed with its id, or a message.
 type item struct {
 	event Event
 	id    string
 	data  []byte
 }
 
-// reopening is what is read, and how.
+// reopening says which stream is read, and how.
 type reopening struct {
 	request func() spec
-	// taken makes an item of a frame; false where it is none.
+	// taken makes an item of a frame; false if the frame has none.
 	taken func(frame) (item, bool, error)
-	// Each may be nil.
+	// Both may be nil.
 	opened func()
 	broke  func(error)
 }
 
-// reopened is a stream that is opened again wherever it ends.
+// reopened is a stream that is reopened whenever it ends.
 type reopened struct {
 	reopening
 	transport *transport

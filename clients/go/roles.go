@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Roles are leases with fencing tokens: the calls as they are. Election and Lock are made of them.
+// Roles are leases with fencing tokens. These are the bare calls; Election and Lock are made of them.
 type Roles struct{ transport *transport }
 
 // Asked is what an acquire asks for.
 type Asked struct {
 	InstanceID string
-	// TTL is 30 s unless told: 1 s to 1 h.
+	// TTL is 30 s by default: 1 s to 1 h.
 	TTL      time.Duration
 	Address  string
 	Metadata any
 	Priority int
-	// Wait is how long it stands in line for a role that is held, 60 s at most.
+	// Wait is how long to wait in the queue for a role that is held, 60 s at most.
 	Wait time.Duration
 
 	patience, attempt time.Duration
 }
 
-// Grant is what an acquire was granted.
+// Grant is the result of an acquire.
 type Grant struct {
 	Role  string
 	Token uint64
@@ -39,13 +39,13 @@ type Grant struct {
 	waited bool
 }
 
-// proof of a lease: when what was answered left, and what was promised from then on.
+// proof of a lease: when the answered request was sent, and the time that was promised from then on.
 type proof struct {
 	sentAt    time.Duration
 	expiresIn time.Duration
 }
 
-// RoleInfo is who holds a role; Leader is nil where nobody does.
+// RoleInfo is the holder of a role; Leader is nil if there is none.
 type RoleInfo struct {
 	Role        string      `json:"role"`
 	Leader      *Instance   `json:"leader"`
@@ -73,7 +73,7 @@ type wanted struct {
 	WaitMs     int64  `json:"wait_ms,omitempty"`
 }
 
-// Acquire asks for a role; ErrHeld where another has it, with Wait at the end of the wait.
+// Acquire asks for a role; ErrHeld if another has it, after Wait if one is set.
 func (r *Roles) Acquire(ctx context.Context, role string, asked Asked) (Grant, error) {
 	path, err := rolePath(role, "acquire")
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Roles) Acquire(ctx context.Context, role string, asked Asked) (Grant, e
 	return grantOf(got, role, asked.Wait > 0)
 }
 
-// Elect names the holder; it needs the admin token, or a grant to give orders. Whoever had the role has lost it.
+// Elect names the holder; it needs the admin token, or a grant to give orders. The previous holder has lost the role.
 func (r *Roles) Elect(ctx context.Context, role string, asked Asked) (Grant, error) {
 	path, err := rolePath(role, "elect")
 	if err != nil {
@@ -117,7 +117,7 @@ func grantOf(got answer, role string, waited bool) (Grant, error) {
 		return Grant{}, err
 	}
 	expiresIn, err := spanOf(body.ExpiresIn, "acquire")
-	// An answer to one that waited, or that was asked twice, may tell of an older grant.
+	// The answer to a call that waited, or that was sent twice, may report an older grant.
 	proof := proof{sentAt: got.firstSentAt, expiresIn: expiresIn}
 	return Grant{Role: role, Token: token, Already: body.Outcome == "already_leader", proof: proof, waited: waited}, err
 }
@@ -129,7 +129,7 @@ type speaking struct {
 	Tie        uint64 `json:"tie,omitempty"`
 }
 
-// Renew renews, or returns ErrLeaseLost. It tells for how long the lease lasts from when the call was made.
+// Renew renews, or returns ErrLeaseLost. It returns how long the lease lasts, from when the call was made.
 func (r *Roles) Renew(ctx context.Context, role, instanceID string, token uint64, ttl time.Duration) (time.Duration, error) {
 	got, err := r.renew(ctx, role, renewal{instanceID: instanceID, token: token, ttl: ttl})
 	return got.expiresIn, err
@@ -169,7 +169,7 @@ func (r *Roles) Release(ctx context.Context, role, instanceID string, token uint
 	return r.release(ctx, role, instanceID, token, 0)
 }
 
-// release: one that is lost after an attempt of unknown outcome was that attempt's work.
+// release: if an attempt had an unknown outcome and the lease is lost after it, that attempt has released it.
 func (r *Roles) release(ctx context.Context, role, instanceID string, token uint64, patience time.Duration) error {
 	path, err := rolePath(role, "release")
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *Roles) release(ctx context.Context, role, instanceID string, token uint
 	return err
 }
 
-// Get is who holds a role; no name is unknown.
+// Get returns the holder of a role. Every role can be read, also one that never had a holder.
 func (r *Roles) Get(ctx context.Context, role string, level Level) (RoleInfo, error) {
 	return r.get(ctx, role, level, 0)
 }
@@ -202,7 +202,7 @@ func (r *Roles) get(ctx context.Context, role string, level Level, patience time
 	return info, err
 }
 
-// List is a page of the roles that somebody holds, and where the next begins: empty after the last.
+// List returns a page of the roles that are held, and where the next page begins: empty after the last.
 func (r *Roles) List(ctx context.Context, wanted Page) ([]RoleInfo, string, error) {
 	got, err := r.transport.do(ctx, spec{path: "/v1/roles", query: wanted.query()})
 	if err != nil {
@@ -211,7 +211,8 @@ func (r *Roles) List(ctx context.Context, wanted Page) ([]RoleInfo, string, erro
 	return page[RoleInfo](got, "roles")
 }
 
-// Check tells whether a token is the present holder's: for what the holder writes to, to turn away those who were.
+// Check reports whether a token is the present holder's. A resource that the holder writes to can turn away former
+// holders with it.
 func (r *Roles) Check(ctx context.Context, role string, token uint64) (bool, error) {
 	path, err := rolePath(role, "check")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What is read out of answers is checked here: nothing that a server sends makes a program act on a value that is not there.
+// Values that are read from answers are checked here: no server can make a program act on a value that is not there.
 
 func object(got answer, what string, into any) error {
 	if len(got.body) == 0 || got.body[0] != '{' {
@@ -24,7 +24,7 @@ func object(got answer, what string, into any) error {
 // tokensEnd: tokens stay below it in every language.
 const tokensEnd = 1 << 53
 
-// tokenOf reads a fencing token; a number, not a text that holds one.
+// tokenOf reads a fencing token: a number, not a string with one.
 func tokenOf(number json.RawMessage, what string) (uint64, error) {
 	token, err := strconv.ParseUint(string(number), 10, 64)
 	if err != nil || token >= tokensEnd {
@@ -52,7 +52,7 @@ func segment(name, what string) (string, error) {
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// set adds what is not empty.
+// set adds a value unless it is empty.
 func set(query url.Values, name, value string) {
 	if value != "" {
 		query.Set(name, value)
@@ -63,20 +63,20 @@ func set(query url.Values, name, value string) {
 type Level string
 
 const (
-	// Linear sees every write that was acknowledged before it began. It is what is read by unless told.
+	// Linear sees every write that was acknowledged before it began. It is the default.
 	Linear Level = "linear"
-	// Local is what the node has itself, however old; it works without a leader.
+	// Local is the node's own state, however old; it works without a leader.
 	Local Level = "local"
-	// AtLeader is what the leader has, by its lease.
+	// AtLeader is the leader's state, by its lease.
 	AtLeader Level = "leader"
 )
 
 // Page says which part of a list is read.
 type Page struct {
 	Prefix string
-	// Limit is 100 unless told, at most 1,000.
+	// Limit is 100 by default, at most 1,000.
 	Limit int
-	// After is what the page before said in its next.
+	// After is the next of the page before.
 	After string
 	Level Level
 }

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// A message is at most 1 MiB of JSON on one line; beyond this it is no event.
+	// A message is at most 1 MiB of JSON on one line; anything longer than this is no event.
 	frameBytesMost = 8 << 20
-	// A node breaks every silence of 5 s. Three of them, and the node is as good as dead.
+	// A node sends a sign of life after every 5 s of silence. After three times that long the node is as good as dead.
 	silence = 15 * time.Second
 )
 
-// errBroken: the node has said nothing for too long, or ended the stream.
+// errBroken: the node was silent for too long, or ended the stream.
 var errBroken = errors.New("the stream broke")
 
 // frame is one server-sent event.
@@ -35,8 +35,8 @@ func (f frame) object(into any) error {
 	return nil
 }
 
-// frames reads server-sent events. Nothing is queued: who does not ask for the next one holds the connection back, and the node ends
-// it with `too_slow` when it has to.
+// frames reads server-sent events. Nothing is queued: a reader that does not ask for the next one holds the connection
+// back, and the node ends it with `too_slow` when it has to.
 type frames struct {
 	told   chan frame
 	broken chan error
@@ -44,14 +44,15 @@ type frames struct {
 	clock  clock
 }
 
-// newFrames reads from body until it ends or ctx does; then the body is to be closed.
+// newFrames reads from body until it ends or ctx does; then the caller closes the body.
 func newFrames(ctx context.Context, body io.Reader, c clock) *frames {
 	f := &frames{told: make(chan frame), broken: make(chan error, 1), heard: make(chan struct{}, 1), clock: c}
 	go func() { f.broken <- f.pump(ctx, bufio.NewReaderSize(body, 16<<10)) }()
 	return f
 }
 
-// next is the next event, or what ended them: errBroken, or the end of ctx. A silence ends nothing on this side by itself.
+// next returns the next event, or the reason of the end: errBroken, or the end of ctx. It does not close the stream
+// after a silence.
 func (f *frames) next(ctx context.Context) (frame, error) {
 	for {
 		got, heard, err := f.wait(ctx)
@@ -61,7 +62,7 @@ func (f *frames) next(ctx context.Context) (frame, error) {
 	}
 }
 
-// wait ends with a sign of life, too; each begins the time of silence anew.
+// wait also returns at a sign of life; each one restarts the time of silence.
 func (f *frames) wait(ctx context.Context) (got frame, heard bool, err error) {
 	silent := make(chan struct{})
 	cancel := f.clock.after(silence, func() { close(silent) })
@@ -133,7 +134,7 @@ func (f *frame) add(line string) {
 	}
 }
 
-// lineOf reads one line without its end. What follows the last one is no line.
+// lineOf reads one line without its end. Text after the last end of line is not a line.
 func lineOf(reader *bufio.Reader) (string, error) {
 	var line []byte
 	for {
@@ -151,7 +152,7 @@ func lineOf(reader *bufio.Reader) (string, error) {
 	}
 }
 
-// brokenBy: what is no event of a node is not worth another attempt.
+// brokenBy: after a frame that no node sends, another attempt is not worth it.
 func brokenBy(err error) error {
 	if errors.Is(err, ErrBadAnswer) {
 		return err

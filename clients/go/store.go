@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A store is what leases need of a cluster; tests put another one in its place.
+// A store is what leases need of a cluster; tests replace it.
 type store interface {
 	acquire(ctx context.Context, role string, asked Asked) (Grant, error)
 	renew(ctx context.Context, role string, asked renewal) (proof, error)
 	tie(ctx context.Context, role string, asked tieing) (tied, error)
 	release(ctx context.Context, role, instanceID string, token uint64, patience time.Duration) error
-	// holder is the instance that holds a role, and its token; empty where none does.
+	// holder is the instance that holds a role, and its token; empty if there is none.
 	holder(ctx context.Context, role string, patience time.Duration) (string, uint64, error)
-	// watch tells of grants and losses of the role, and of a state that has become another one.
+	// watch reports grants and losses of the role, and that the state was replaced by another one.
 	watch(ctx context.Context, role string, opened func(), broken func(error)) watching
 	time() clock
 }
@@ -41,7 +41,8 @@ type tied interface {
 	end()
 }
 
-// A tieEvent of the kind "tied" proves the lease; "renew": a new leader is to be told; "stopping": the node lets go.
+// A tieEvent of the kind "tied" proves the lease; "renew": renew at once for a new leader; "stopping": the node lets
+// go.
 type tieEvent struct {
 	kind string
 	proof
@@ -79,8 +80,8 @@ func (s clusterStore) watch(ctx context.Context, role string, opened func(), bro
 
 func (s clusterStore) time() clock { return s.roles.transport.clock }
 
-// tie opens a stream to one node: when this process has closed it, and the grace is over, the node ends the lease, unless a renewal has
-// named a greater number.
+// tie opens a stream to one node. If the stream is closed and the grace is over, the node ends the lease, unless a
+// renewal has named a greater number.
 func (s clusterStore) tie(ctx context.Context, role string, asked tieing) (tied, error) {
 	path, err := rolePath(role, "tie")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The head of a stream: a node that is behind answers once it has caught up, or with 503 after 10 s.
+// The time for the head of a stream: a node that is behind answers once it has caught up, or with 503 after 10 s.
 const streamHead = 12 * time.Second
 
 // stream is an answer that goes on. It ends with the context that it was opened with, or with close.
@@ -18,7 +18,7 @@ type stream struct {
 	close  func()
 }
 
-// neverOpen is an error that tells that nothing was opened at all.
+// neverOpen is an error that says that nothing was opened at all.
 type neverOpen struct{ error }
 
 func (e neverOpen) Unwrap() error { return e.error }
@@ -28,7 +28,8 @@ func (t *transport) stream(ctx context.Context, s spec) (*stream, error) {
 	return t.open(ctx, t.waits, t.bases[t.first()], s, streamHead+s.wait)
 }
 
-// line makes one attempt at a stream that is to outlive the node which answers calls: at another one. Its connection serves nothing else.
+// line makes one attempt at a stream that has to outlive the node that answers calls, so it goes to another node. Its
+// connection serves nothing else.
 func (t *transport) line(ctx context.Context, s spec) (*stream, error) {
 	return t.open(ctx, t.lines, t.besides(), s, t.attempt)
 }
@@ -43,7 +44,7 @@ func (t *transport) open(outer context.Context, client *http.Client, base string
 	sentAt := t.clock.now()
 	response, sent, err := send(ctx, client, base, p)
 	if err == nil && response.StatusCode != http.StatusOK {
-		// A refusal has to be there in the same time, whole.
+		// A refusal has to arrive whole within the same time.
 		defer end()
 		defer stop()
 		return nil, refusedStream(response, p)
@@ -65,7 +66,7 @@ func (t *transport) open(outer context.Context, client *http.Client, base string
 	return &stream{frames: frames, sentAt: sentAt, close: func() { end(); body.Close() }}, nil
 }
 
-// refusedStream: what no node said may be a gateway's word, and gone a moment later.
+// refusedStream: a refusal that no node made may come from a gateway, and be gone a moment later.
 func refusedStream(response *http.Response, p *prepared) error {
 	got, err := read(response, p)
 	if err == nil {
@@ -78,7 +79,7 @@ func refusedStream(response *http.Response, p *prepared) error {
 	return fmt.Errorf("status %d: %v", response.StatusCode, err)
 }
 
-// passes tells of an error of a stream whether another attempt may not meet it.
+// passes reports whether another attempt at a stream may not meet this error.
 func passes(err error) bool {
 	if errors.Is(err, ErrBadAnswer) {
 		return false

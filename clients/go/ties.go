@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// A lease that ends with a connection: a stream to one node is kept open beside the renewals, and when this process dies, that node
-// frees the role. While the process lives, only renewals decide: one that names a greater number makes an older stream worth nothing.
+// A lease that ends with a connection: in addition to the renewals, a stream to one node is kept open, and if this
+// process dies, that node frees the role. While the process is alive, only renewals decide: one that names a greater
+// number makes an older stream worth nothing.
 
 const (
-	// The node waits this long after the connection has closed. Whoever lives and has lost it believes for half of that.
+	// The node waits this long after the connection has closed. A holder that is alive and has lost the connection
+	// believes for half of that.
 	graceMost = time.Second
 	gracePart = 2
 )
@@ -20,20 +22,20 @@ func grace(ttl time.Duration) time.Duration {
 	return shorter(graceMost, ttl/gracePart)
 }
 
-// risingNumber is above what an earlier process under the same name has drawn, as far as the wall clock goes forward; it stays below 2^53,
-// with room to count.
+// risingNumber is above the numbers of earlier processes under the same name, provided that the wall clock goes
+// forward; it stays below 2^53, with room to count.
 func risingNumber() uint64 {
 	return uint64(time.Now().UnixMilli())*1024 + randomBelow(1024)
 }
 
-// ties are those of one grant, one after the other, until its lease is over.
+// ties are the connections of one grant, one after the other, until its lease is over.
 type ties struct {
 	lease *lease
-	// The newest number that a renewal has come through under.
+	// The newest number under which a renewal has succeeded.
 	proved chan uint64
 }
 
-// hasProof: a renewal under this number has come through.
+// hasProof: a renewal under this number has succeeded.
 func (t *ties) hasProof(number uint64) {
 	if t == nil {
 		return
@@ -60,13 +62,14 @@ func (t *ties) run() {
 	}
 }
 
-// endsTies: another attempt would meet it again. There is no such route, or the lease is not ours.
+// endsTies: another attempt would meet the same error. There is no such route, or the lease is not ours.
 func endsTies(err error) bool {
 	var problem *Problem
 	return isFinal(err) && errors.As(err, &problem) && problem.Status != http.StatusMisdirectedRequest
 }
 
-// once is one stream, until it is over and the lease is proved to go on without it. Only then it is closed on this side.
+// once is one stream, until it is over and the lease is proved to go on without it. Only then is it closed on this
+// side.
 func (t *ties) once(ctx context.Context, pauses *backoff) error {
 	l := t.lease
 	number := l.number()
@@ -80,7 +83,7 @@ func (t *ties) once(ctx context.Context, pauses *backoff) error {
 	for {
 		event, err := stream.next(ctx)
 		if err != nil {
-			// However it broke, the node may take this process for dead.
+			// In every case the node may take this process for dead.
 			break
 		}
 		switch event.kind {
@@ -90,7 +93,7 @@ func (t *ties) once(ctx context.Context, pauses *backoff) error {
 		case "renew":
 			l.renewNow()
 		case "stopping":
-			// The node lets go: it frees nothing.
+			// The node lets go: that frees nothing.
 			broken = false
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tiedLease is one whose first connection is open.
+// tiedLease returns a lease whose first connection is open.
 func tiedLease(t *testing.T) (*fakeStore, *lease, *fakeTie) {
 	t.Helper()
 	s := newFakeStore()
@@ -114,7 +114,7 @@ func TestAConnectionThatWasSurelyNotMadeLeavesNoDoubt(t *testing.T) {
 	s.open = func() error { return neverOpen{errors.New("refused")} }
 	l, _ := leased(t, s, Connection, nil)
 	for tries := 2; tries < 5; tries++ {
-		// Its pauses are shorter: a renewal is not what is waited for.
+		// Pauses of ties are shorter than a renewal's: this test does not wait for a renewal.
 		s.clock.next(t, time.Second)
 		until(t, "a try", func() bool {
 			s.mu.Lock()

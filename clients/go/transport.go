@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// No attempt begins so near the end of a call that it would be cut off on its way: that would only make its outcome unknown.
+	// No attempt begins so near the end of a call that it would be cut off: that would only make its outcome unknown.
 	lastAttempt     = 250 * time.Millisecond
 	lastAttemptPart = 5
-	// Less than the time after which a node closes what is idle.
+	// This is less than the time after which a node closes idle connections.
 	idleTimeout = 30 * time.Second
-	// Connections to one node. Leases have theirs apart, so that no crowd of other calls takes a renewal's place.
+	// Connections to one node. Leases have separate ones, so that no crowd of other calls takes a renewal's place.
 	callConnsMost  = 64
 	leaseConnsMost = 16
 )
 
-// transport makes calls to many nodes: attempts, pauses, an end, and what is known then.
+// transport makes calls to many nodes: attempts, pauses, a time limit, and what is known in the end.
 type transport struct {
 	settings
 	bases []string
-	// Whether another life of this process can know the secret, too: then it is for processes with names of their own as well.
+	// Whether another life of this process can know the secret too. If so, processes with chosen names are guarded by
+	// it as well.
 	secretIsNamed bool
 
 	calls, leases, waits, lines *http.Client
@@ -61,8 +62,8 @@ func newTransport(nodes []string, options []Option) (*transport, error) {
 	return t, nil
 }
 
-// client goes to the nodes that were named and nowhere else: no proxy, no redirection. It speaks HTTP/1.1, where each stream has a
-// connection of its own, whose end can be told from that of a call.
+// client goes to the given nodes and nowhere else: no proxy, no redirect. It speaks HTTP/1.1, where each stream has its
+// own connection, whose end differs from that of a call.
 func (t *transport) client(connsMost int) *http.Client {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	return &http.Client{
@@ -86,8 +87,8 @@ func (t *transport) close() {
 	}
 }
 
-// What a call is told. The times are when its first attempt and the one that was answered left, on the clock. lost: an attempt
-// before that one was of unknown outcome; it is told of a call that fails, too.
+// answer is the answer to a call. The times are when its first attempt and the answered one were sent, on the clock.
+// lost: an earlier attempt had an unknown outcome; it is set for a failed call too.
 type answer struct {
 	status      int
 	header      http.Header
@@ -99,8 +100,8 @@ type answer struct {
 
 var errNoTime = errors.New("its time was over before the first attempt")
 
-// do makes a call. Any 421, 429 or 503 of a node means surely not applied, so the call goes on at the next node. So does one of unknown
-// outcome, with the same key, unless it is to be made once at most.
+// do makes a call. A 421, 429 or 503 of a node means surely not applied, so the call goes on at the next node. It also
+// does after an unknown outcome, with the same key, unless the call may be made once at most.
 func (t *transport) do(ctx context.Context, s spec) (answer, error) {
 	request, err := t.prepare(s)
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *transport) do(ctx context.Context, s spec) (answer, error) {
 	for attempts := 1; t.clock.now() < lastStart && ctx.Err() == nil; attempts++ {
 		sentAt := t.clock.now()
 		most := orElse(s.attempt, t.attempt) + s.wait
-		// Whoever asks to wait has time, and what is made once is not given up for another node.
+		// A call that waits has time, and a call that is made once is not abandoned for another node.
 		watched := len(t.bases) > 1 && s.wait == 0 && !s.once
 		got := t.try(ctx, at, request, shorter(most, end-sentAt), watched)
 		if got.kind == answered {
@@ -143,7 +144,8 @@ func (t *transport) do(ctx context.Context, s spec) (answer, error) {
 	return answer{lost: lost}, givenUp(ctx, request, lost, cause)
 }
 
-// patience is how long a call may take; the context's deadline is a moment of the wall clock, and is judged by the context in the end.
+// patience is how long a call may take. The context's deadline is a moment of the wall clock; in the end the context
+// itself judges it.
 func (t *transport) patience(ctx context.Context, s spec) time.Duration {
 	patience := orElse(s.patience, t.call) + s.wait
 	if deadline, ok := ctx.Deadline(); ok {
@@ -152,7 +154,8 @@ func (t *transport) patience(ctx context.Context, s spec) time.Duration {
 	return patience
 }
 
-// isTheDoor tells whether whoever refused has not looked at what was asked, and so knows nothing of an attempt before.
+// isTheDoor reports whether the refusal was made before the call was looked at: then it says nothing about an earlier
+// attempt.
 func isTheDoor(err error) bool {
 	var problem *Problem
 	if !errors.As(err, &problem) {
@@ -184,7 +187,7 @@ func (t *transport) answeredBy(at int) {
 	t.at = at
 }
 
-// next is the leader, if the error names it and it is one of the nodes given: a call never goes anywhere else.
+// next is the leader, if the error names it and it is one of the given nodes: a call never goes anywhere else.
 func (t *transport) next(at int, err error) int {
 	next := (at + 1) % len(t.bases)
 	var problem *Problem
@@ -209,7 +212,7 @@ func (t *transport) leave(err error) {
 	t.next(t.first(), err)
 }
 
-// besides is another node than the one that answers calls, if there is one, each time the next.
+// besides returns a node other than the one that answers calls, if there is one, each time the next.
 func (t *transport) besides() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -140,7 +140,7 @@ func TestIndeterminateAnAttemptWasLostAndTheTimeWasOver(t *testing.T) {
 	equal(t, unknown.IdempotencyKey, cluster.asked("")[0].key())
 	var problem *Problem
 	equal(t, errors.As(err, &problem) && problem.Code == "no_leader", true)
-	// The same call with its key tells what became of it.
+	// The same call with its key shows the outcome.
 	cluster.faults()
 	_, err = client.Docs.Put(ctx, "a", 1, Key(unknown.IdempotencyKey))
 	must(t, err)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// unreadable are values that a cluster took before it refused them, and that encoding/json does not read, or reads as another text.
+// unreadable are values that a cluster accepted before it refused them, and that encoding/json does not read, or reads
+// as another text.
 func unreadable() []string {
 	digits := strings.Repeat("7", 5000)
 	return []string{"1e400", `[-1E400]`, digits, `"\ud800"`, `{"$serde_json::private::RawValue":1}`}

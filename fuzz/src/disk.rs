@@ -1,4 +1,4 @@
-//! Files: what a node reads when it starts, and what another hands to it.
+//! Files: those that a node reads when it starts, and those that another node sends to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ pub fn log_line(bytes: &[u8]) {
     }
 }
 
-/// A state that comes in, in pieces, and is read into a store.
+/// A snapshot that arrives in pieces and is read into a store.
 pub fn snapshot(bytes: &[u8]) {
     let (piece, text) = bytes.split_first().map_or((0, bytes), |(first, rest)| (*first, rest));
     let disk = Simulated::new(1);
@@ -52,7 +52,7 @@ pub fn snapshot(bytes: &[u8]) {
     }
 }
 
-/// A directory in which one file says something else. If it opens, the node starts.
+/// A directory in which one file is replaced by the input. If the directory opens, the node starts.
 pub fn directory(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let disk = INTACT.fork(1);

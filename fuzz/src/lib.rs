@@ -1,8 +1,8 @@
-//! What is done with bytes from outside, one function a target. Each may refuse them; none may panic, and what was read
-//! must say the same when it is written and read again.
+//! The treatment of bytes from outside, one function a target. Each may refuse them; none may panic, and a
+//! value that was read must be the same when it is written and read again.
 //!
-//! Text that carries a checksum is given the right one first, or nothing behind it would ever be reached. That damage is
-//! noticed is shown elsewhere, bit by bit (`crates/storage`).
+//! Text that carries a checksum is given the right one first: otherwise no input would get past the checksum.
+//! Other tests show, bit by bit, that damage is noticed (`crates/storage`).
 
 mod disk;
 mod network;

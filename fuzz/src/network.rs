@@ -1,4 +1,4 @@
-//! What peers and clients send.
+//! Bytes that peers and clients send.
 
 use bytes::Bytes;
 use eldest::wire::{self, Attached, Attachment, Challenge, ClusterHead, Sender};
@@ -29,7 +29,7 @@ pub fn wire(bytes: &[u8]) {
     }
 }
 
-/// What was read, written, is read as the same.
+/// A value that was read is written and read as the same.
 fn stays(text: &str, again: impl Fn(&str) -> Option<String>) {
     if let Some(written) = again(text) {
         assert_eq!(again(&written).as_ref(), Some(&written));
@@ -47,8 +47,8 @@ fn attached(message: &str, body: &[u8]) -> Result<(Attached, u32), ()> {
     }
 }
 
-/// Lines of `name {payload}`, judged and applied in turn. The log's text of a command is the same command, and a state that
-/// is written down is the same state.
+/// Lines of `name {payload}`, judged and applied in turn. The log's text of a command is read as the same
+/// command, and a state that is written down is read as the same state.
 pub fn commands(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let mut store = Store::default();
@@ -91,7 +91,8 @@ pub fn document(bytes: &[u8]) {
     assert_eq!(without_revisions(&found), without_revisions(&expected), "the steps give another state");
 }
 
-/// Those of the steps are later. As text: a value may be a number that no type holds.
+/// The revisions that the steps give are later. The document is compared as text, because a value may be a
+/// number that no type can represent.
 fn without_revisions(document: &str) -> String {
     let mut parts = document.split("\"rev\":\"");
     let first = parts.next().unwrap_or_default().to_string();

@@ -1,4 +1,4 @@
-//! What operators write.
+//! Files that operators write.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use eldest::config::{Flags, Sources, load};
 
-/// A configuration and, after a line of `---`, a topology. Every mistake is said in one line.
+/// A configuration and, after a line of `---`, a topology. A refusal never comes without a message.
 pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (config, topology) = text.split_once("\n---\n").unwrap_or((&text, TOPOLOGY));
@@ -40,7 +40,7 @@ const TOPOLOGY: &str = r#"{
 }
 "#;
 
-/// In memory, where there is such a place.
+/// The folder is in memory, where the machine has such a file system.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = PathBuf::from("/dev/shm");
     let root = if memory.is_dir() { memory } else { std::env::temp_dir() };

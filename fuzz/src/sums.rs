@@ -1,4 +1,4 @@
-//! Checksums set right, in each of the forms that files have.
+//! Corrects checksums, in each of the forms that files have.
 
 /// Lines of the log, each chained to the one before: `index epoch checksum rest`.
 pub fn log_lines(text: &[u8], mut chain: u32) -> Vec<u8> {
@@ -59,7 +59,7 @@ pub fn snapshot(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An identity, whose checksum is of the text with zeros in its place.
+/// An identity. Its checksum covers the text with zeros in the checksum's place.
 pub fn identity(text: &[u8]) -> Vec<u8> {
     let Ok(text) = str::from_utf8(text) else { return text.to_vec() };
     let sum = format!("{:08x}", crc32fast::hash(text.as_bytes()));

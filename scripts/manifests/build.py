@@ -1,8 +1,8 @@
-"""What `kustomize build` makes of deploy/kubernetes, as far as the kustomizations there use it.
+"""The output of `kustomize build` for deploy/kubernetes, as far as the kustomizations there use it.
 
-Known are `resources` (files and folders), `namespace`, `images` (newName, newTag), `replicas`, `generatorOptions` with
-`disableNameSuffixHash: true`, `configMapGenerator` and `secretGenerator` (name, files, `behavior: merge`), and `patches` of steps of
-RFC 6902 that add, from a file, with a target of kind and name. Whatever else is written there is refused."""
+Supported are `resources` (files and folders), `namespace`, `images` (newName, newTag), `replicas`, `generatorOptions`
+with `disableNameSuffixHash: true`, `configMapGenerator` and `secretGenerator` (name, files, `behavior: merge`), and
+`patches` of steps of RFC 6902 that add, from a file, with a target of kind and name. All other keys are refused."""
 
 import base64
 import pathlib
@@ -12,7 +12,7 @@ import yaml
 KEYS = {"apiVersion", "kind", "namespace", "resources", "images", "replicas", "generatorOptions", "configMapGenerator",
         "secretGenerator", "patches"}
 GENERATOR_KEYS = {"name", "files", "behavior"}
-# The others of those that stand in deploy/kubernetes belong to a namespace.
+# All other kinds in deploy/kubernetes belong to a namespace.
 WITHOUT_NAMESPACE = {"Namespace"}
 
 
@@ -21,7 +21,7 @@ class Wrong(Exception):
 
 
 class Loader(yaml.SafeLoader):
-    """A key that stands twice is a mistake, and not the last of both."""
+    """A repeated key is a mistake; it does not override the first."""
 
     def construct_mapping(self, node, deep=False):
         keys = [key.value for key, _ in node.value]

@@ -1,4 +1,4 @@
-"""A node as a pod would start it: its variables, and the files that its volumes have."""
+"""A node as a pod would start it: its variables, and the files of its volumes."""
 
 import base64
 import os
@@ -15,7 +15,7 @@ import urllib.request
 from .build import Wrong, find
 
 INDEX = "metadata.labels['apps.kubernetes.io/pod-index']"
-# What must come true within it is long done on a busy machine.
+# Even a busy machine needs much less time than this.
 PATIENCE_S = 60
 
 
@@ -31,7 +31,7 @@ class Node:
         self.variables = self.expanded()
 
     def folder(self, objects, mount):
-        """What the container sees at a mount."""
+        """The folder that the container sees at a mount."""
         folder = self.root / mount["mountPath"].strip("/")
         folder.mkdir(parents=True)
         volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
@@ -50,7 +50,7 @@ class Node:
         return folder
 
     def expanded(self):
-        """`$(NAME)` stands for a variable that stands before it."""
+        """`$(NAME)` is replaced by the value of a variable that is defined before it."""
         fields = {INDEX: str(self.number), "metadata.namespace": self.namespace}
         known = {}
         for variable in self.container["env"]:
@@ -68,7 +68,7 @@ class Node:
         return known
 
     def environment(self, **others):
-        """The same, with the places of this machine."""
+        """The same variables, with the paths of this machine."""
         here = {name: self.here(name, value) for name, value in self.variables.items()}
         return {"PATH": os.environ["PATH"], **here, **others}
 
@@ -84,7 +84,7 @@ class Node:
         raise Wrong(f"{name}: {value} is in no volume, and everything else is read-only")
 
     def check(self):
-        """What `eldest check` prints."""
+        """The output of `eldest check`."""
         if self.container["args"] != ["serve"]:
             raise Wrong("the arguments of the container are not `serve` alone")
         done = subprocess.run([self.binary, "check"], env=self.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
@@ -93,7 +93,7 @@ class Node:
         return done.stdout
 
     def run_alone(self):
-        """Starts it without the others, and gives what each of its probes and its Service is answered."""
+        """Starts the node without the others, and returns the answers to each of its probes and by its Service's names."""
         port = free_port()
         environment = self.environment(ELDEST_LISTEN=f"127.0.0.1:{port}")
         with open(self.root / "log", "wb") as log:
@@ -121,7 +121,7 @@ class Node:
         raise Wrong(f"node {self.number} did not start:\n{(self.root / 'log').read_text()}")
 
     def ask(self, port, probe, host="10.0.0.7:9000"):
-        """The status. Like Kubernetes, it takes any certificate."""
+        """The status of a probe. Like Kubernetes, it accepts any certificate."""
         get = self.container[probe]["httpGet"]
         url = f"{get.get('scheme', 'HTTP').lower()}://127.0.0.1:{port}{get['path']}"
         request = urllib.request.Request(url, headers={"Host": host})
@@ -133,12 +133,12 @@ class Node:
             return refusal.code
 
 
-#: Each says that a port is taken, until this process ends.
+#: Each keeps a port claimed until this process ends.
 CLAIMS = []
 
 
 def free_port():
-    """One that no other run has, and that the kernel gives to nobody who asks for any: the port after it is kept."""
+    """A port that no other run has, and that the kernel gives to no process that asks for any: the port after it is kept."""
     for port in range(18_000, 20_000, 2):
         claim, free = socket.socket(), socket.socket()
         try:

@@ -20,9 +20,9 @@ class Page:
         rounds = self.run.rounds
         parts = [
             "# Growth\n",
-            "How the figures change with what the nodes hold and whom they serve: writes of 256 bytes to 10,000 random keys at 64 connections, three "
-            "nodes and the generator of the load on one machine, fsync on, but for what a curve varies. A fresh cluster for each point; "
-            f"medians of {rounds} round{'s' * (rounds > 1)} of {self.run.seconds} s.\n",
+            "The curves show how the figures change with the data that the nodes hold and the clients that they serve: writes of 256 bytes to "
+            "10,000 random keys at 64 connections, three nodes and the load generator on one machine, fsync on, except for what a curve varies. "
+            f"Each point has a fresh cluster; medians of {rounds} round{'s' * (rounds > 1)} of {self.run.seconds} s.\n",
             "![Growth](growth.svg)\n",
         ]
         for curve, axis in self.axes.items():
@@ -57,7 +57,7 @@ class Page:
         return "\n".join([*parts, "</svg>"]) + "\n"
 
     def panel(self, curve, axis, left, top):
-        """Points stand at equal distances: most axes grow by factors."""
+        """Points are at equal distances: most axes grow by factors."""
         points = self.run.points[curve]
         step = PLOT_WIDTH / max(1, len(points) - 1)
         bottom = top + TOP + PLOT_HEIGHT

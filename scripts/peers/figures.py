@@ -1,8 +1,8 @@
-"""What was measured, as rows: median and range over the rounds, and Eldest's figure by the peer's of the same round."""
+"""The results as rows: median and range over the rounds, and Eldest's figure divided by the peer's of the same round."""
 
 import statistics
 
-# The figure's name, what it is called, its unit, decimals, whether more is better.
+# The figure's name, its label, its unit, decimals, whether more is better.
 ROWS = [
     ("Writes of 256 bytes", [
         *((f"write_{n}_{figure}", f"{n} connection{'s' * (n > 1)}: {what}", decimals, more)
@@ -43,7 +43,7 @@ class Figures:
         self.found, self.systems = found, systems
 
     def values(self, system, name):
-        """One value for each round; of what happens several times in a round, all."""
+        """One value for each round; if an event happens several times in a round, all values."""
         return [value for round_ in self.found for value in round_.get(system, {}).get(name.removesuffix(" max"), [])]
 
     def median(self, system, name):
@@ -53,7 +53,7 @@ class Figures:
         return max(values) if name.endswith(" max") else statistics.median(values)
 
     def ratio(self, system, name):
-        """Eldest's figure by the peer's, in the same round; the median of the rounds."""
+        """Eldest's figure divided by the peer's, in the same round; the median of the rounds."""
         ratios = []
         for round_ in self.found:
             both = [round_.get(one, {}).get(name.removesuffix(" max")) for one in ("eldest", system)]
@@ -74,14 +74,14 @@ class Figures:
         return text if ratio is None or name.endswith("errors") else f"{text} ×{short(ratio)}"
 
     def rows(self):
-        """Title, and the rows of which somebody has a figure."""
+        """Title, and the rows for which at least one system has a figure."""
         for title, rows in ROWS:
             kept = [row for row in rows if any(self.values(system, row[0]) for system in self.systems)]
             if kept:
                 yield title, kept
 
     def lost(self):
-        """Where another one is better by more than a tenth: what, who, the ratio."""
+        """The rows in which another system is better by more than a tenth: label, system, ratio."""
         for _, rows in self.rows():
             for name, label, _, more in rows:
                 for system in self.systems:
@@ -91,5 +91,5 @@ class Figures:
 
 
 def short(number):
-    """Two digits that count."""
+    """Two significant digits."""
     return f"{number:.2f}" if number < 10 else f"{number:.0f}"

@@ -1,4 +1,4 @@
-"""The other systems' programs, from Debian's packages, unpacked into a cache folder: nothing is installed, so that no package
+"""The other systems' programs, from Debian's packages, unpacked into a cache folder: nothing is installed, so no package
 starts a service."""
 
 import glob
@@ -14,7 +14,7 @@ JARS = "usr/share/java"
 
 
 def unpack(package, program):
-    """The path of the package's program: what the system has, or what is unpacked here, once."""
+    """The path of the package's program: the installed one, or one that is unpacked here, once."""
     installed = os.path.join("/", program)
     root = os.path.join(CACHE, package)
     if os.path.exists(installed):
@@ -32,7 +32,7 @@ def download(package, root):
     shutil.rmtree(root, ignore_errors=True)
     archives = os.path.join(root, "archives")
     os.makedirs(os.path.join(archives, "partial"))
-    # With what the machine lacks of its dependencies; nothing is installed.
+    # This includes the dependencies that the machine lacks; nothing is installed.
     command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "--download-only", "-o", f"Dir::Cache::archives={archives}",
                "-o", "APT::Sandbox::User=root", package]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -45,14 +45,14 @@ def download(package, root):
 
 
 def libraries(package):
-    """Where the linker finds libraries that came along."""
+    """The folders of libraries that were unpacked, for the linker."""
     root = os.path.join(CACHE, package)
     folders = glob.glob(os.path.join(root, "usr/lib/*-linux-gnu")) + glob.glob(os.path.join(root, "lib/*-linux-gnu"))
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)} if folders else dict(os.environ)
 
 
 def java(package):
-    """A Java runtime: the machine's, or the one that came along."""
+    """A Java runtime: the machine's, or the unpacked one."""
     found = shutil.which("java")
     unpacked = glob.glob(os.path.join(CACHE, package, "usr/lib/jvm/*/bin/java"))
     if not found and not unpacked:
@@ -61,7 +61,7 @@ def java(package):
 
 
 def class_path(package, names):
-    """The archives of that name, and those that they name themselves."""
+    """The archives of these names, and those that they name themselves."""
     found, wanted = [], list(names)
     while wanted:
         name = wanted.pop(0)

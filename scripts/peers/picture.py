@@ -16,7 +16,7 @@ OWN, OTHER, EMPTY = "#c2571a", "#7d8ca3", "#9aa0a6"
 
 
 def draw(figures, titles):
-    """Two columns of panels; a bar for each system, a dash for what it does not have."""
+    """Two columns of panels; a bar for each system, a dash if it lacks the figure."""
     panels = [panel for panel in PANELS if any(figures.values(system, panel[0]) for system in titles)]
     height = HEAD + STEP * len(titles) + 14
     total = (WIDTH * 2, height * ((len(panels) + 1) // 2) + 10)

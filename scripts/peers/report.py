@@ -12,29 +12,30 @@ from peers.figures import Figures, short
 ENVIRONMENT = ("ROUNDS", "SECONDS_EACH", "RUNS", "KEYS")
 
 DIFFERENCES = """\
-- **Protocols.** Eldest takes JSON over HTTP/1.1, etcd protocol buffers over gRPC (and JSON by its gateway, a column of its own),
-  ZooKeeper and Redis binary protocols of their own over TCP. One generator speaks all of them: each connection has one operation
-  under way, with the same keys and values, and its own CPU time is small. It shares the machine with the servers.
-- **What an acknowledged write is worth.** Eldest, etcd and ZooKeeper answer when a majority has the write on disk. Redis has it on the
-  master's disk (`appendonly yes`, `appendfsync always`) and `WAIT 1` counts one replica's receipt: that is no promise of a majority, and
-  a failover may choose a replica that lacks it. The replicas sync files of their own here, too. Plain Redis elects nobody, so that its cells for a lost leader are empty.
-- **Files.** Eldest, etcd and ZooKeeper write into files that have their length already. Redis's file grows with every write, which makes
-  each sync dearer: one client alone waits for two of them, the master's and a replica's.
-- **Where clients connect.** Writes, linear reads and locks go to the leader, local reads to all nodes in turn. After the leader was
-  lost, writers try every node at once.
-- **Linear reads.** Eldest `level=linear`; etcd `serializable=false`; ZooKeeper has none, `sync` and a read behind it on the same
-  session come closest, because a leader that has been replaced may not know it yet; Redis has none.
-- **Local reads** may be old everywhere. Eldest `level=local`, etcd `serializable=true`, a plain read of ZooKeeper, `GET` at any Redis node.
-- **Locks.** Eldest's roles have a lease each, fencing tokens, and a line of those who wait. etcd: its Lock service, with one lease that a
-  client keeps for all cycles. ZooKeeper: the recipe with ephemeral sequential nodes, in one session. Redis: `SET NX PX`, a script that
-  deletes, `WAIT 1` behind both: no line to wait in, no token.
-- **A frozen leader** is noticed by silence: Eldest after 0.5 s, etcd after an election timeout of 1 s, ZooKeeper after five ticks of 2 s.
-  These are the defaults, and all can be set shorter. A killed one closes its connections: Eldest and ZooKeeper act on that, etcd waits.
+- **Protocols.** Eldest takes JSON over HTTP/1.1, and etcd takes protocol buffers over gRPC (and JSON through its gateway, which is a separate
+  column). ZooKeeper and Redis have their own binary protocols over TCP. One load generator speaks all of them: each connection has one operation
+  under way, with the same keys and values. The generator uses little CPU time; it shares the machine with the servers.
+- **Guarantee of an acknowledged write.** Eldest, etcd and ZooKeeper answer when a majority has the write on disk. Redis has it on the
+  master's disk (`appendonly yes`, `appendfsync always`), and `WAIT 1` counts the receipt by one replica: this does not promise a majority, and
+  a failover may choose a replica that lacks the write. Here the replicas sync their own files as well. Plain Redis has no election, so its cells
+  for a lost leader are empty.
+- **Files.** Eldest, etcd and ZooKeeper write into preallocated files. Redis's file grows with every write, which makes
+  each sync more expensive: a single client waits for two syncs, the master's and a replica's.
+- **Connections.** Writes, linear reads and locks go to the leader, local reads to all nodes in turn. After the loss of the leader,
+  writers try every node at once.
+- **Linear reads.** Eldest `level=linear`; etcd `serializable=false`. ZooKeeper has none: `sync` followed by a read on the same
+  session comes closest, but a leader that has been replaced may not know it yet. Redis has none.
+- **Local reads** may return old data in all systems. Eldest `level=local`, etcd `serializable=true`, a plain read of ZooKeeper, `GET` at any Redis node.
+- **Locks.** Each of Eldest's roles has a lease, fencing tokens and a waiter queue. etcd: its Lock service, with one lease that a
+  client keeps for all cycles. ZooKeeper: the recipe with ephemeral sequential nodes, in one session. Redis: `SET NX PX` and a script that
+  deletes, each followed by `WAIT 1`, with no waiter queue and no token.
+- **A frozen leader** is detected by its silence: in Eldest after 0.5 s, in etcd after an election timeout of 1 s, in ZooKeeper after five ticks
+  of 2 s. These are the defaults, and all of them can be shortened. A killed leader closes its connections: Eldest and ZooKeeper act on that, etcd waits.
 - **Start.** Redis delays the first copy to its replicas by 5 s (`repl-diskless-sync-delay`), and until then no `WAIT 1` is answered.
-- **Memory.** ZooKeeper runs with the heap of its own start script, `-Xmx1000m`, and takes of it what it is not forced to give back;
+- **Memory.** ZooKeeper runs with the heap of its own start script, `-Xmx1000m`, and keeps heap that it is not forced to give back.
   etcd keeps old revisions until they are compacted, and maps its file.
-- **Settings.** Everything else is the default: Eldest in safe mode, profile `lan`; etcd and Redis without a configuration file;
-  ZooKeeper with the ticks of the package's example, and without its limit of connections from one address."""
+- **Settings.** Everything else is the default: Eldest runs in safe mode with the profile `lan`, etcd and Redis without a configuration file,
+  and ZooKeeper with the ticks of the package's example and without its limit on connections from one address."""
 
 
 class Page:
@@ -69,17 +70,17 @@ class Page:
     def text(self):
         run, day = self.run, datetime.date.today()
         parts = [
-            "# Eldest beside others\n",
-            f"Three nodes of each system and the generator of the load on one machine, fsync on, measured in turn: {run.rounds} "
-            f"round{'s' * (run.rounds > 1)} of {run.seconds} s for each figure, {run.keys:,} keys. "
+            "# Eldest compared with other systems\n",
+            "Three nodes of each system and the load generator run on one machine, fsync on. The systems are measured in turn, with "
+            f"{run.rounds} round{'s' * (run.rounds > 1)} of {run.seconds} s for each figure and {run.keys:,} keys. "
             "A cell has the median and the range over the rounds (for a lost leader: over all runs). `×` is Eldest's figure divided by the "
-            "peer's, in the same round: for rates more is better, for times, CPU and memory less. Other machines give other figures; "
+            "peer's, in the same round: for rates more is better; for times, CPU and memory less is better. Other machines give other figures; "
             "the same command gives yours.\n",
-            "![Eldest beside others](benchmarks.svg)\n", self.tables(), "## Where others are better\n", self.losses(),
+            "![Eldest compared with other systems](benchmarks.svg)\n", self.tables(), "## Where other systems are better\n", self.losses(),
             "## What differs\n", DIFFERENCES + "\n", "## How it was measured\n",
             f"{day.isoformat()}, {machine()}; the data on {self.disk}.\n",
             "| system | version |\n|---|---|\n" + "\n".join(f"| {systems.ALL[name].title} | {version} |" for name, version in self.versions.items()) + "\n",
-            "The others' programs are Debian's packages, unpacked into a cache folder. `scripts/bench-peers --help` tells the workloads.\n",
+            "The programs of the other systems come from Debian packages that are unpacked into a cache folder. `scripts/bench-peers --help` describes the workloads.\n",
             f"```console\n$ {self.command()}\n…\n```\n",
         ]
         return "\n".join(parts)
@@ -101,7 +102,7 @@ class Page:
 
     def losses(self):
         lines = [f"- {label}: {systems.ALL[system].title} (×{short(ratio)})" for _, label, system, ratio in self.figures.lost()]
-        return "By more than a tenth:\n\n" + "\n".join(lines) + "\n" if lines else "In none of these figures by more than a tenth.\n"
+        return "These figures are better than Eldest's by more than a tenth:\n\n" + "\n".join(lines) + "\n" if lines else "No other system's figure is better by more than a tenth.\n"
 
 
 def machine():
@@ -114,7 +115,7 @@ def machine():
 
 
 def disk(folder):
-    """Its file system, and what a write to it takes that is to last."""
+    """The file system of a folder, and the time of a durable write to it."""
     path = os.path.realpath(folder)
     with open("/proc/mounts") as mounts:
         found = [words for words in map(str.split, mounts) if path == words[1] or path.startswith(words[1].rstrip("/") + "/")]

@@ -1,4 +1,4 @@
-"""Three nodes of Eldest, each with a file system of its own that can be made to stall."""
+"""Three nodes of Eldest, each with a separate file system that can be made to stall."""
 
 import json
 import os
@@ -10,7 +10,7 @@ DISK_MB = 2048
 
 
 class Cluster(Eldest):
-    """Each node has a file system of its own, if disks are to stall."""
+    """Each node has a separate file system, if disks have to stall."""
 
     disks = False
 

@@ -13,11 +13,11 @@ NODES = (1, 2, 3)
 
 
 class Failed(Exception):
-    """A figure that could not be had; the others go on."""
+    """A figure that could not be measured; the others go on."""
 
 
 class System:
-    """What all have in common. `speaks` is the name by which eldest-load knows the protocol."""
+    """The common part of all systems. `speaks` is eldest-load's name for the protocol."""
 
     title = speaks = package = ""
     nodes = NODES
@@ -34,14 +34,14 @@ class System:
         return dict(os.environ)
 
     def prepare(self):
-        """Before the first node starts."""
+        """Runs before the first node starts."""
 
     def client_port(self, node):
         return self.base + node
 
     def start(self, node):
         with open(os.path.join(self.folder, f"{node}.log"), "ab") as log:
-            # In a session of its own: Ctrl-C is for the script, which ends it.
+            # A separate session: Ctrl-C goes to this script, which ends the node.
             self.processes[node] = subprocess.Popen(
                 self.command(node), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=self.environment(),
                 start_new_session=True)
@@ -87,7 +87,7 @@ class System:
         return ["--system", self.speaks, "--nodes", nodes, "--pids", pids]
 
     def rss_mb(self):
-        """Of the node that has the most."""
+        """The figure of the node that has the most."""
         sizes = []
         for process in self.processes.values():
             with open(f"/proc/{process.pid}/status") as status:
@@ -154,13 +154,14 @@ class ZooKeeper(System):
             with open(os.path.join(data, "myid"), "w") as file:
                 file.write(f"{node}\n")
             with open(os.path.join(self.folder, f"{node}.cfg"), "w") as config:
-                # The ticks and limits are those of the package's example; without limit are connections of one address.
+                # The ticks and limits are those of the package's example, except that connections from one address are
+                # not limited.
                 config.write(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={data}\nclientPort={self.client_port(node)}\n"
                              f"clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n{servers}")
 
     def command(self, node):
         packages.unpack(self.package, self.jar)
-        # The heap that its own start script asks for.
+        # This is the heap that ZooKeeper's own start script asks for.
         return [packages.java(self.package), "-Xmx1000m", "-cp", packages.class_path(self.package, ["zookeeper.jar", "slf4j-simple.jar"]),
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", f"{node}.cfg"]
 

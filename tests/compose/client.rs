@@ -1,4 +1,4 @@
-//! What curl would do: one call, one answer, over a port that the engine publishes.
+//! A client that does what curl would do: one call, one answer, over a port that the engine publishes.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub fn port(node: u32) -> u16 {
 
 impl Client {
     pub fn new() -> Client {
-        // A connection that was kept says nothing about the network as it is now.
+        // A pooled connection would say nothing about the network as it is now.
         let client = reqwest::Client::builder()
             .no_proxy()
             .timeout(CALL_MAX)
@@ -32,7 +32,7 @@ impl Client {
         Client(client.expect("a client"))
     }
 
-    /// None: no answer, whatever happened there.
+    /// Returns None if there was no answer; the outcome is then unknown.
     pub async fn get(&self, node: u32, path: &str) -> Option<Answer> {
         answer(self.0.get(url(node, path))).await
     }

@@ -1,4 +1,4 @@
-//! The cluster under test: started from nothing, removed with everything, also when a test fails.
+//! The cluster under test: started from nothing, and removed with its data, also when a test fails.
 
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,17 @@ use crate::engine::{docker, script, try_docker};
 
 pub const NODES: [u32; 3] = [1, 2, 3];
 
-/// Not the project of somebody who runs the same file by hand; the names and addresses are the same, so that a
-/// cluster that still runs makes this test fail at once instead of being tested, or removed.
+/// The project differs from that of a user who runs the same file by hand. Names and addresses are the same,
+/// so this test fails at once if such a cluster runs, and neither tests nor removes it.
 const PROJECT: &str = "eldest-compose-test";
 
-/// Names an image to be tested as it is; without it one is built.
+/// Names an image to be tested as it is; without it, one is built.
 const IMAGE_VARIABLE: &str = "ELDEST_IMAGE";
 
 const OWN_IMAGE: &str = "eldest:compose-test";
 
-/// Elections take a second or two here; a container's start some more on a machine that compiles beside.
+/// Elections take a second or two here; a container takes longer to start while the machine
+/// compiles something else.
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -55,7 +56,7 @@ fn given_image() -> Option<String> {
 impl Cluster {
     pub async fn up(mode: &str) -> Cluster {
         if given_image().is_none() {
-            // What is tested here are the containers: a build that takes a third of the time will do.
+            // The containers are under test here: a build that takes a third of the time is enough.
             script("scripts/image", &[OWN_IMAGE], &[("ELDEST_PROFILE", "dev")]);
         }
         compose(&["down", "--data"], mode);
@@ -65,7 +66,7 @@ impl Cluster {
         cluster
     }
 
-    /// The one that may serve as the leader now, by its own word.
+    /// The node that answers that it may serve as the leader now.
     pub async fn leader(&self) -> u32 {
         self.leader_among(&NODES).await
     }
@@ -82,7 +83,7 @@ impl Cluster {
         until(&format!("one of {nodes:?} leads"), look).await
     }
 
-    /// Until every node serves, and has all that the leader has.
+    /// Waits until every node serves and has all that the leader has.
     pub async fn whole(&self) {
         let look = async || {
             let mut applied = Vec::new();
@@ -96,7 +97,7 @@ impl Cluster {
         until("all nodes are ready and equal", look).await;
     }
 
-    /// Until a node that was away serves again; the state moves on meanwhile.
+    /// Waits until a node that was away serves again; the state changes meanwhile.
     pub async fn ready(&self, node: u32) {
         let look = async || (self.client.get(node, "/readyz").await?.status == 200).then_some(());
         until(&format!("node {node} is ready"), look).await;
@@ -109,7 +110,8 @@ impl Cluster {
 
     pub fn kill(&self, node: u32) {
         docker(&["kill", &name(node)]);
-        // The order alone does not wait for its end, and a container that has not ended is not started again.
+        // `docker kill` does not wait for the container's end, and a container that has not
+        // ended is not started again.
         docker(&["wait", &name(node)]);
     }
 
@@ -117,7 +119,7 @@ impl Cluster {
         docker(&["start", &name(node)]);
     }
 
-    /// SIGTERM, and everything that follows it.
+    /// Sends SIGTERM, waits for the end of the process, and starts it again.
     pub fn restart(&self, node: u32) {
         docker(&["restart", "--time", "30", &name(node)]);
     }
@@ -138,7 +140,7 @@ impl Cluster {
         docker(&["network", "connect", "--ip", &address(node), &network(), &name(node)]);
     }
 
-    /// A call from within the container, which needs no network, by the only program that is there.
+    /// A call from inside the container, which needs no network. `/eldest` is the only program there.
     pub fn call_within(&self, node: u32, arguments: &[&str]) -> Output {
         let name = name(node);
         let mut whole = vec!["exec", &name, "/eldest", "call"];
@@ -146,13 +148,14 @@ impl Cluster {
         try_docker(&whole)
     }
 
-    /// Gives the key of a write that was refused with 503: surely not applied, now or later.
+    /// Returns the key of a write that was refused with 503: it is certain not to be applied, now or later.
     pub async fn refuses_within(&self, node: u32) -> String {
         let look = async || {
             let key = format!("refused/{node}-{}", self.refusals.fetch_add(1, Ordering::Relaxed));
             let output = self.call_within(node, &["PUT", &format!("/v1/docs/{key}"), "1"]);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            // Right after the cut an old leader does not know: what it took then is of unknown outcome.
+            // Right after the cut an old leader cannot know yet: the outcome of a write that it
+            // accepts then is unknown.
             let told = matches!(output.status.code(), Some(4 | 9))
                 && (said.contains(", 503)") || said.contains(", 504)"));
             assert!(told, "node {node} without a majority: {said}, {}", output.status);
@@ -165,7 +168,7 @@ impl Cluster {
         key
     }
 
-    /// A write of a node that only it can be asked for.
+    /// Makes a write through a node that can only be reached from inside its container.
     pub async fn put_within(&self, node: u32, key: &str, value: &str) {
         let path = format!("/v1/docs/{key}");
         let look = async || self.call_within(node, &["PUT", &path, value]).status.success().then_some(());
@@ -188,7 +191,7 @@ impl Drop for Cluster {
                 println!("{}:\n{}", name(node), String::from_utf8_lossy(&output.stderr));
             }
         }
-        // A panic within a panic would hide what went wrong.
+        // A panic within a panic would hide the first failure.
         let removed = std::panic::catch_unwind(|| compose(&["down", "--data"], "safe"));
         if removed.is_err() {
             println!("the containers of {PROJECT} could not be removed");
@@ -196,7 +199,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Asks again and again; panics with what was waited for when that takes too long.
+/// Asks repeatedly; panics with a description of the condition if it takes too long.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -208,8 +211,8 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
     }
 }
 
-/// The text of a document, as far as there is one. It is asked for again where nobody could say: a busy machine may be without a
-/// leader at any time.
+/// The text of a document, if it exists. Any other answer is asked for again: a busy machine may be
+/// without a leader at any time.
 pub async fn document(client: &Client, node: u32, key: &str) -> Option<Value> {
     let path = format!("/v1/docs/{key}");
     let look = async || client.get(node, &path).await.filter(|answer| matches!(answer.status, 200 | 404));

@@ -1,9 +1,9 @@
-//! The container engine, by its own command line.
+//! The container engine, through its command line.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Longer than any command of the engine takes; only one that hangs is ended by it.
+/// Longer than any command of the engine takes; it ends only a command that hangs.
 const ENGINE_MOST_S: &str = "300";
 
 /// The same for scripts, which may have to compile everything.
@@ -17,21 +17,21 @@ pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A program that is ended when it takes so many seconds.
+/// A program that is ended when it runs longer than this many seconds.
 fn bounded(most_s: &str, program: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after", "10", most_s, program]);
     command
 }
 
-/// No engine is a failure: what was not tested must not look like what passed.
+/// A missing engine is a failure: an untested cluster must not look like one that passed.
 pub fn require() {
     let found = bounded(ENGINE_MOST_S, "docker").arg("version").output();
     let works = found.is_ok_and(|output| output.status.success());
     assert!(works, "no container engine answers `docker version`; ELDEST_SKIP_COMPOSE=1 goes on without");
 }
 
-/// What it printed on stdout; panics if it failed.
+/// Returns stdout; panics if the command failed.
 pub fn docker(arguments: &[&str]) -> String {
     let output = try_docker(arguments);
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,9 +1,9 @@
-//! What happens to containers, one thing after the other, each while clients write.
+//! Faults of containers, one after the other, each while clients write.
 
 use crate::cluster::{Cluster, NODES};
 use crate::writers::Writers;
 
-/// Enough that every writer has had its turn before and after the fault.
+/// Enough that every writer gets its turn before and after the fault.
 const SOME: u64 = 40;
 
 pub async fn leader_killed(cluster: &Cluster) {
@@ -17,7 +17,7 @@ pub async fn leader_killed(cluster: &Cluster) {
     writers.end(cluster).await;
 }
 
-/// A frozen process keeps its connections and its port: only silence tells.
+/// A frozen process keeps its connections and its port, so only its silence reveals it.
 pub async fn leader_frozen(cluster: &Cluster) {
     let writers = Writers::start("the leader is frozen", &cluster.client);
     writers.more(SOME).await;
@@ -54,7 +54,7 @@ pub async fn follower_cut_off(cluster: &Cluster) {
     cluster.lacks(&refused).await;
 }
 
-/// Nobody has a majority: nobody takes anything, and all of it goes on when one is back.
+/// No node has a majority, so no node accepts a write. Everything works again when one more node is back.
 pub async fn leader_left_alone(cluster: &Cluster) {
     let leader = cluster.leader().await;
     let followers = cluster.followers(leader);
@@ -84,7 +84,7 @@ pub async fn rolling_restart(cluster: &Cluster) {
     writers.end(cluster).await;
 }
 
-/// Every node killed at once, the disks as they were.
+/// Every node is killed at once; the disks stay as they were.
 pub async fn power_failure(cluster: &Cluster) {
     let writers = Writers::start("all power fails", &cluster.client);
     writers.more(SOME).await;

@@ -1,8 +1,9 @@
 //! The cluster of `docker-compose.yml`, in containers, with the faults that only a real network and a real kernel
 //! have: a leader killed, cables pulled, processes frozen, every node restarted in turn while clients write.
 //!
-//! Needs a container engine and fails where there is none, so that nobody takes silence for success;
-//! `ELDEST_SKIP_COMPOSE=1` says that there is none to be had. One test, since there is one cluster at a time.
+//! The test needs a container engine and fails where there is none, so that silence is not mistaken
+//! for success; `ELDEST_SKIP_COMPOSE=1` declares that there is no engine. It is one test, because
+//! there is one cluster at a time.
 
 mod client;
 mod cluster;
@@ -22,7 +23,7 @@ fn acknowledged_writes_survive_what_happens_to_containers() {
         return;
     }
     engine::require();
-    // The names, the addresses and the image are there once on a machine.
+    // The names, the addresses and the image exist once on a machine.
     let _turn = turn::wait_for_turn(&std::env::temp_dir().join("eldest-compose.lock"));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

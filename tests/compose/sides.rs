@@ -1,4 +1,5 @@
-//! Available mode in containers: cables are pulled, every side goes on, and what each wrote is there afterwards.
+//! Available mode in containers: cables are pulled, every side continues, and everything that each side
+//! wrote is there afterwards.
 
 use serde_json::json;
 
@@ -24,7 +25,7 @@ pub async fn the_eldest_is_cut_off(cluster: &Cluster) {
     assert!(found, "the younger side's value is not in the journal: {conflicts}");
 }
 
-/// Three sides, each down to one container.
+/// Three sides, of one container each.
 pub async fn everybody_is_alone(cluster: &Cluster) {
     NODES.iter().for_each(|&node| cluster.cut(node));
     for node in NODES {

@@ -1,4 +1,4 @@
-//! Clients that write all the time, remember what was acknowledged, and ask for it afterwards.
+//! Clients that write all the time, remember which writes were acknowledged, and read them back afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +12,12 @@ use crate::cluster::{Cluster, NODES, document, until};
 
 const WRITERS: u64 = 4;
 
-/// After a refusal or no answer: a client that hammers a cluster without a leader learns nothing.
+/// The pause after a refusal or a missing answer: a client that hammers a cluster without
+/// a leader learns nothing.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// Writes under way. Each has a key of its own, is tried on one node after the other with the same idempotency key
-/// until acknowledged, and counts as acknowledged only then.
+/// Writes under way. Each has its own key, is tried on one node after the other with the same idempotency key
+/// until it is acknowledged, and counts only then.
 pub struct Writers {
     name: &'static str,
     ends: Arc<AtomicBool>,
@@ -37,14 +38,14 @@ impl Writers {
         Writers { name, ends, acknowledged, tasks }
     }
 
-    /// Until that many more have been acknowledged from now on.
+    /// Waits until this many more have been acknowledged from now on.
     pub async fn more(&self, count: u64) {
         let target = self.acknowledged.load(Ordering::Relaxed) + count;
         let look = async || (self.acknowledged.load(Ordering::Relaxed) >= target).then_some(());
         until(&format!("{count} more writes while {}", self.name), look).await;
     }
 
-    /// Ends them, and reads every acknowledged write back.
+    /// Ends the writers, and reads every acknowledged write back.
     pub async fn end(self, cluster: &Cluster) {
         self.ends.store(true, Ordering::Relaxed);
         let mut keys = Vec::new();

@@ -1,4 +1,4 @@
-//! The cluster that a document starts with `eldest dev`, and what is typed into it.
+//! The cluster that a document starts with `eldest dev`, and the lines that are typed into it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::is_line;
 
-/// Only so that a document that is wrong ends some time.
+/// It only makes sure that a document that is wrong ends at some point.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The documents show what a healthy cluster prints, and timings by which a busy machine looks healthy print the same: silence of
-/// less than ten seconds changes no leader, node 1 is waited for at the start, and a lease outlasts a pause. A killed node is missed
-/// at once all the same, because its port refuses connections.
+/// The documents show the output of a healthy cluster. These timings make a busy machine print the same:
+/// silence of less than ten seconds changes no leader, node 1 is waited for at the start, and a lease
+/// outlasts a pause. A killed node is still missed at once, because its port refuses connections.
 const CALM: &str = "\
 timing.dead_after_ms = 10000
 timing.window_ms = 10000
@@ -28,7 +28,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// At the addresses that the docs name. Waits until it says what to try.
+    /// Starts at the addresses that the docs name, and waits until it prints what to try.
     pub fn start<'a>(folder: &Path, asked: impl Iterator<Item = &'a str>) -> Result<Cluster, String> {
         let config = folder.join("calm.toml");
         std::fs::write(&config, CALM).map_err(|error| format!("{}: {error}", config.display()))?;
@@ -48,7 +48,7 @@ impl Cluster {
         for output in [dev.stdout.take().map(boxed), dev.stderr.take().map(boxed)].into_iter().flatten() {
             let tell = tell.clone();
             std::thread::spawn(move || {
-                // The lines go nowhere once the document has ended.
+                // The receiver is gone once the document has ended.
                 BufReader::new(output).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
             });
         }
@@ -59,13 +59,13 @@ impl Cluster {
 
     /// Types a line and waits for each line that the document shows.
     pub fn type_line(&mut self, line: &str, shown: &[String]) -> Result<(), String> {
-        // A line that was printed before is no answer to this one.
+        // A line that was printed before does not answer this one.
         while self.printed.try_recv().is_ok() {}
         writeln!(self.typed, "{line}").map_err(|error| format!("typing {line:?}: {error}"))?;
         self.wait_for(shown)
     }
 
-    /// In any order: nodes that print at the same time have none.
+    /// The lines may come in any order: nodes that print at the same time have none.
     fn wait_for(&self, shown: &[String]) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         let mut missing: Vec<&String> = shown.iter().filter(|line| *line != "…").collect();
@@ -90,7 +90,7 @@ fn boxed(output: impl std::io::Read + Send + 'static) -> Box<dyn std::io::Read +
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // It ends by itself when told so; what it has started ends with it either way.
+        // It ends by itself when asked; the processes that it started end with it in either case.
         let asked = writeln!(self.typed, "quit").is_ok();
         let until = Instant::now() + PATIENCE;
         // Its output ends with it.

@@ -1,14 +1,16 @@
-//! Every command in the README and the docs is run, and what is printed there is compared.
+//! Every command in the README and the docs is run, and its output is compared.
 //!
-//! A block fenced as `console` holds commands, each behind `$ `, and under each what it prints. As in a shell, a command
-//! with an open quote goes on behind `> `. A line that is only `…` stands for any number of lines; within a line it stands
-//! for anything. `scripts/check` is left out: it is what runs this, `scripts/image` needs a container engine:
-//! `tests/compose` runs it, and `scripts/bench-peers` takes an hour and other systems' programs.
+//! A block fenced as `console` holds commands, each after `$ `, and under each its output. As in a shell, a
+//! command with an open quote continues after `> `. A line that is only `…` stands for any number of lines;
+//! within a line it stands for any text. Three scripts are left out: `scripts/check` runs this test,
+//! `scripts/image` needs a container engine (`tests/compose` runs it), and `scripts/bench-peers` takes an
+//! hour and needs other systems' programs.
 //!
-//! `… -- dev` starts a cluster that lives until the document ends or starts another one: what it types into it is
-//! written `# type: kill 1`. `eldest` is the binary under test. `/tmp` is a folder of the document's own.
+//! `… -- dev` starts a cluster that lives until the document ends or starts another one. A line that
+//! the document types into it is written `# type: kill 1`. `eldest` is the binary under test. `/tmp` is
+//! the document's own folder.
 //!
-//! Each document is a test, so that one can be run again: `cargo test --test docs -- tutorial`.
+//! Each document is a test, so that one can be run alone: `cargo test --test docs -- tutorial`.
 
 mod cluster;
 mod shell;
@@ -44,11 +46,12 @@ documents! {
     tutorial: "docs/tutorial.md",
 }
 
-/// They print one moment of nodes that have not come equally far: a follower hears with the next beat how far the leader has
-/// committed, and a disk may have a record later than the two others. So they are run until they print what is shown.
+/// These commands print one moment of nodes that have not come equally far: a follower learns with the next
+/// beat how far the leader has committed, and one disk may get a record later than the two others. So they
+/// are run until they print the lines that the document shows.
 const LOOKS: [&str; 4] = ["eldest status", "eldest why", "eldest doctor", "eldest log cat"];
 
-/// Only so that a document that is wrong ends some time.
+/// It only makes sure that a document that is wrong ends at some point.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -86,14 +89,14 @@ impl Example {
         }
     }
 
-    /// What is asked of the cluster that it starts, if it starts one.
+    /// The options of the cluster that it starts, if it starts one.
     fn cluster(&self) -> Option<std::str::SplitWhitespace<'_>> {
         let (_, asked) = self.command.split_once(" -- dev")?;
         Some(asked.split_whitespace())
     }
 }
 
-/// Whether `printed` is what `shown` says, with `…` for any number of lines.
+/// True if `printed` agrees with `shown`, with `…` for any number of lines.
 fn agrees(shown: &[String], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -104,7 +107,7 @@ fn agrees(shown: &[String], printed: &[&str]) -> bool {
     }
 }
 
-/// Each `…` in what is shown stands for any text.
+/// Each `…` in `shown` stands for any text.
 fn is_line(shown: &str, printed: &str) -> bool {
     let printed = printed.trim_end();
     match shown.split_once('…') {
@@ -120,7 +123,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What a reader has in the path after `cargo install`.
+/// The path that a reader has after `cargo install`.
 fn path() -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_eldest"));
     let folder = binary.parent().unwrap_or(binary).display();
@@ -133,18 +136,18 @@ struct Page {
     cluster: Option<Cluster>,
 }
 
-/// Why a command is not what is shown.
+/// The kinds of disagreement between a command and its document.
 enum Wrong {
-    /// The commands after it can still be tried.
+    /// The commands after it can still be run.
     Differs(String),
-    /// The commands after it would fail, too.
+    /// The commands after it would fail as well.
     Ends(String),
 }
 
 impl Page {
     fn run(&mut self, example: &Example) -> Result<(), Wrong> {
         if let Some(asked) = example.cluster() {
-            // At the same addresses.
+            // The old cluster goes first, because the new one has the same addresses.
             drop(self.cluster.take());
             self.cluster = Some(Cluster::start(&self.shell.folder, asked).map_err(Wrong::Ends)?);
             return Ok(());
@@ -185,7 +188,7 @@ fn examples_of(path: &Path) -> Vec<Example> {
     examples
 }
 
-/// Runs a document's commands in order, beside the cluster that one of them may start.
+/// Runs a document's commands in order, together with the cluster that one of them may start.
 fn run_document(name: &str, document: &str) {
     let _turn = turn::wait_for_turn(&std::env::temp_dir().join("eldest-docs.lock"));
     let shell = Shell::open(name, path()).expect("a shell can be opened");
@@ -235,7 +238,7 @@ fn one_turn_at_a_time() {
             threads.spawn(|| {
                 let _turn = turn::wait_for_turn(&lock);
                 assert_eq!(turns.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
-                // Long enough that another one would come in, were it let in.
+                // Long enough that another thread would come in if the lock let it.
                 (0..1_000).for_each(|_| std::thread::yield_now());
                 turns.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
             });

@@ -1,4 +1,5 @@
-//! The shell that a document's commands are typed into: a folder and a group of processes of its own, and a bound for each command.
+//! The shell that a document's commands are typed into: it has its own folder, its own group of processes,
+//! and a bound for each command.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -7,17 +8,17 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Longer than any command takes on a busy machine; only one that would never end is ended by it.
+/// Longer than any command takes on a busy machine; it ends only a command that would never end.
 const COMMAND_MOST_S: u32 = 120;
 
-/// The same for what may have to compile the workspace first.
+/// The same for a command that may have to compile the workspace first.
 const BUILD_MOST_S: u32 = 1800;
 
-/// How `timeout` ends where it has ended a command.
+/// The exit status of `timeout` when it has ended a command.
 const TIMED_OUT: i32 = 124;
 
 pub struct Shell {
-    /// Instead of /tmp, where other runs have files of the same names.
+    /// It replaces /tmp, where other runs have files of the same names.
     pub folder: PathBuf,
     /// The first process of the group. It does nothing, and ends with this process.
     first: Child,
@@ -31,7 +32,7 @@ pub struct Printed {
 }
 
 impl Shell {
-    /// `name` is that of no other shell of this process.
+    /// No other shell of this process has the same `name`.
     pub fn open(name: &str, path: String) -> std::io::Result<Shell> {
         let folder = std::env::temp_dir().join(format!("eldest-docs-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder)?;
@@ -40,11 +41,12 @@ impl Shell {
         Ok(Shell { folder, first, path })
     }
 
-    /// Runs a command to its end; what it has started in the background goes on. Fails if the command does not end in time.
+    /// Runs a command to its end; processes that it started in the background continue. Fails if the
+    /// command does not end in time.
     pub fn run(&self, root: &Path, command: &str) -> Result<Printed, String> {
         let most = most_s(command);
         let (out, err) = (self.folder.join("out"), self.folder.join("err"));
-        // Files, and no pipes, which what goes on in the background would keep open.
+        // Files instead of pipes, because a background process would keep a pipe open.
         let to = |path| File::create(path).map_err(|error| format!("{command}: {error}"));
         let status = Command::new("timeout")
             .args(["--foreground", "--kill-after", "5", &most.to_string(), "bash", "-c", &self.here(command)])
@@ -77,7 +79,7 @@ fn most_s(command: &str) -> u32 {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // The number of the group is nobody else's before its first process has been waited for.
+        // The number of the group cannot be reused before its first process has been waited for.
         let _ = kill_process_group(Pid::from_child(&self.first), Signal::KILL);
         let _ = self.first.wait();
         let _ = fs::remove_dir_all(&self.folder);

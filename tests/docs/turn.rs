@@ -1,4 +1,4 @@
-//! One test at a time, on the whole machine: for tests that name the same addresses.
+//! One test at a time on the whole machine: for tests that use the same addresses.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// More than all the others take together.
+/// More than all other tests take together.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Ends a turn when it is dropped.
@@ -17,7 +17,7 @@ pub struct Turn {
     _lock: File,
 }
 
-/// A file, because another run may have the addresses, too.
+/// The lock is a file, because another run on this machine may use the same addresses.
 pub fn wait_for_turn(lock: &Path) -> Turn {
     let file = File::options().create(true).truncate(false).write(true).open(lock);
     let file = file.unwrap_or_else(|error| panic!("{}: {error}", lock.display()));

@@ -1,4 +1,4 @@
-//! What the commands of a script mean.
+//! The meaning of each command of a script.
 
 use eldest::protocol::{Ack, Node, ServiceChange, Settings, Takeover};
 use eldest::replica::{Call, In, Level};
@@ -13,11 +13,11 @@ use crate::network::Rule;
 use crate::stage::{MS, Stage};
 use crate::trace::Fate;
 
-/// How long a client's call runs unless the script says so.
+/// The time for which the stage runs after a client's call, unless the script gives one.
 const CALL: u64 = 10 * MS;
-/// More records than any script writes: there are snapshots where one asks for them.
+/// More records than any script writes: snapshots are taken only where a script asks for them.
 const NEVER: u64 = 1_000_000;
-/// How long `settle` and `until` wait at most.
+/// The longest time that `settle` and `until` wait.
 const PATIENCE: u64 = 60_000 * MS;
 
 pub type Shown = Result<Vec<String>, String>;
@@ -26,7 +26,7 @@ pub type Shown = Result<Vec<String>, String>;
 #[derive(Default)]
 pub struct Play {
     stage: Option<Stage>,
-    /// What the last command that ran showed, for `expect said`.
+    /// The lines that the last command showed, for `expect said`.
     said: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl Play {
         let mut stage = Stage::new(hosts);
         if options.contains(&"formed") {
             members.iter().for_each(|node| stage.start(*node));
-            // Beyond every lease and grace of the start.
+            // This is longer than every lease and grace period of the start.
             stage.run(1_000 * MS);
             stage.trace.take(0);
         }
@@ -118,7 +118,7 @@ fn set(host: &mut Host, option: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a client or an operator asks for; the stage runs on for a moment.
+/// Calls of a client or an operator; the stage runs on for a moment.
 fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String> {
     let (words, at) = match words {
         [words @ .., "at", at] => (words, Some(node(at)?)),
@@ -150,7 +150,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
     Ok(true)
 }
 
-/// Everything but writes.
+/// Every call but writes.
 fn order(words: &[&str]) -> Result<Option<Call>, String> {
     Ok(Some(match words {
         ["read"] => Call::Read(Level::Linear),
@@ -169,8 +169,8 @@ fn order(words: &[&str]) -> Result<Option<Call>, String> {
     }))
 }
 
-/// `a` makes a user. `a/2` needs a reader of the second format: there is no such command yet, but the end of a restore that
-/// nobody began may be of any, and changes nothing.
+/// `a` makes a user. `a/2` needs a reader of the second format. No such command exists yet, but the end of a
+/// restore that never began may have any format, and it changes nothing.
 fn write(text: &str) -> Result<Call, String> {
     if let Some((_, format)) = text.split_once('/') {
         let (kind, format) = (114, Format(parse(format)?));
@@ -181,7 +181,7 @@ fn write(text: &str) -> Result<Call, String> {
     Ok(Call::Write { command: command.into(), key: None })
 }
 
-/// What happens to processes and disks.
+/// Commands for processes and disks.
 fn machines(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
     match words {
         ["start" | "restart", "all"] => stage.ids().into_iter().for_each(|n| stage.start(n)),
@@ -207,7 +207,7 @@ fn machines(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
     Ok(true)
 }
 
-/// What happens to links and messages.
+/// Commands for links and messages.
 fn network(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
     match words {
         ["cut", from, ">", to] => {
@@ -250,7 +250,7 @@ fn network(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
     Ok(true)
 }
 
-/// `*` is everybody else.
+/// `*` is every other node.
 fn pairs(stage: &Stage, from: &str, to: &str) -> Result<Vec<(NodeId, NodeId)>, String> {
     let some = |word: &str| match word {
         "*" => Ok(stage.ids()),

@@ -1,4 +1,4 @@
-//! What scripts say of documents that end by themselves, and of the roles that some of them end with.
+//! Commands for documents that end by themselves, and for the roles that some of them end with.
 
 use eldest::replica::{Acquire, Call, Renewal};
 use eldest::store::{Command, DocCondition, Ending, LeaseOperation, Operation, RoleClaim, Store, Tether};
@@ -7,7 +7,7 @@ use eldest::types::{LeaseName, NodeId, Span, Text};
 use crate::commands::{micros, parse};
 use crate::stage::Stage;
 
-/// None for what is no such call.
+/// Returns None if the words are no such call.
 pub fn call(stage: &Stage, at: NodeId, words: &[&str]) -> Result<Option<Call>, String> {
     let key = |key: &str| Text::from(key);
     Ok(Some(match words {
@@ -54,7 +54,7 @@ fn write(operation: Operation) -> Call {
     Call::Write { command: Command::Single(operation).into(), key: None }
 }
 
-/// Under which the role is held, as that node sees it.
+/// The token under which the role is held, as that node sees it.
 fn token(stage: &Stage, at: NodeId, role: &str) -> Result<u64, String> {
     let held = store(stage, at).and_then(|store| store.role(role));
     held.map(|held| held.token).ok_or(format!("nobody holds {role}"))
@@ -64,7 +64,7 @@ fn store(stage: &Stage, one: NodeId) -> Option<&Store> {
     Some(stage.hosts.get(&one)?.replica.as_ref()?.committed())
 }
 
-/// Roles and documents of a node's state, and how large it is.
+/// The roles and documents of a node's state, and its size.
 pub fn state(stage: &Stage, one: NodeId) -> Vec<String> {
     let Some(store) = store(stage, one) else {
         return vec![format!("        {one} down")];

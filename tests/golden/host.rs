@@ -1,5 +1,5 @@
-//! One machine of the stage: a process that may die at any moment, and a disk that keeps what was
-//! synced before.
+//! One machine of the stage: a process that may die at any moment, and a disk that keeps
+//! everything synced before.
 
 use eldest::protocol::{After, Envelope, Message};
 use eldest::protocol::{Log, Node, Recovered, Seq, Settings, SnapshotMeta, Term, Vote};
@@ -11,17 +11,17 @@ use eldest::types::{
 
 pub struct Host {
     pub settings: Settings,
-    /// Records from one snapshot to the next.
+    /// The number of records from one snapshot to the next.
     pub snapshot_every: u64,
     pub replica: Option<Replica>,
     pub disk: Disk,
-    /// What a process that does not get the processor has not seen yet.
+    /// Inputs that wait while the process gets no processor.
     pub asleep: Option<Vec<In>>,
-    /// What the next write that a leader sends arrives as.
+    /// The write as which the next write of a leader arrives.
     pub garbled: Option<Payload>,
     lives: u64,
     unsynced: Vec<Op>,
-    /// How many of `unsynced` the sync under way covers.
+    /// The number of operations in `unsynced` that the sync under way covers.
     syncing: usize,
     durable: Seq,
     outbox: Vec<(After, Envelope)>,
@@ -36,7 +36,7 @@ pub struct Disk {
     pub snapshot: Snapshot,
 }
 
-/// A state, and where it stands.
+/// A state and its position.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     pub meta: SnapshotMeta,
@@ -44,12 +44,12 @@ pub struct Snapshot {
     store: Store,
 }
 
-/// What is on its way to the disk.
+/// A write that has not reached the disk yet.
 pub enum Op {
     Log(Seq, DiskWrite),
-    /// A snapshot that a leader sent replaces log and state.
+    /// A snapshot from a leader replaces log and state.
     Install(Seq, Snapshot),
-    /// One of the own state.
+    /// A snapshot of the node's own state.
     Snapshot(Snapshot),
 }
 
@@ -58,7 +58,7 @@ impl Snapshot {
         Snapshot { meta: order.meta, origin: order.origin, store: order.store }
     }
 
-    /// As it arrives with a message.
+    /// The form in which it arrives with a message.
     pub fn brought(&self) -> Brought {
         let Snapshot { meta, origin, store } = self.clone();
         Brought::Snapshot { meta, origin, store: store.into() }
@@ -66,7 +66,7 @@ impl Snapshot {
 }
 
 impl Disk {
-    /// The second disk of node 3 is i31, so that a script shows whose it is.
+    /// The second disk of node 3 is i31, so that a script shows to which node a disk belongs.
     fn blank(node: NodeId, number: u64) -> Disk {
         Disk {
             number,
@@ -90,7 +90,7 @@ impl Disk {
                 self.log.reset(snapshot.meta.clone());
                 self.snapshot = snapshot;
             }
-            // One that was installed meanwhile is newer.
+            // A snapshot that was installed meanwhile is newer.
             Op::Snapshot(snapshot) if snapshot.meta.index() < self.snapshot.meta.index() => {}
             Op::Snapshot(snapshot) => self.snapshot = snapshot,
         }
@@ -143,7 +143,7 @@ impl Host {
         self.replica = Some(Replica::new(start, now));
     }
 
-    /// The process dies; what was not synced and what had not been sent dies with it.
+    /// The process dies; everything unsynced and everything unsent is lost with it.
     pub fn crash(&mut self) {
         self.replica = None;
         self.asleep = None;
@@ -156,8 +156,8 @@ impl Host {
         self.disk = Disk::blank(self.settings.me, self.disk.number + 1);
     }
 
-    /// A bad line was found at or below the sync marker: what precedes it is kept, the disk is a new
-    /// one in name, and nothing that it promised is believed. A snapshot beyond that goes too.
+    /// A bad line was found at or below the sync marker: the records before it are kept, the disk gets a new
+    /// incarnation, and none of its promises is believed. A snapshot beyond that line goes as well.
     pub fn doubt(&mut self, keep: Index) {
         let Disk { vote, mut log, snapshot, number, .. } = self.disk.clone();
         let vote = Vote { formed: true, admitted: false, ..vote };
@@ -170,13 +170,13 @@ impl Host {
         };
     }
 
-    /// The promise file is lost or bad: the log is there, but not what was promised beyond it.
+    /// The promise file is lost or bad: the log is there, but not the promises beyond it.
     pub fn forget(&mut self) {
         self.doubt(self.disk.log.last().index);
         self.disk.vote.promise = Term::default();
     }
 
-    /// What the driver puts around a message that the core did not make.
+    /// The envelope that the driver puts around a message that the core did not make.
     pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
         Envelope {
             from: self.settings.me,
@@ -226,8 +226,8 @@ impl Host {
         starts
     }
 
-    /// The sync under way is done: everything that had been written when it began is on disk. Says which
-    /// snapshots of the own state are, and up to where the log is.
+    /// The sync under way is done: everything written before it began is on disk. Returns the indexes of the
+    /// own snapshots among it, and how far the log is on disk.
     pub fn synced(&mut self) -> (Vec<Index>, Seq) {
         let mut taken = Vec::new();
         for op in self.unsynced.drain(..self.syncing) {
@@ -245,7 +245,7 @@ impl Host {
         !self.unsynced.is_empty()
     }
 
-    /// Keeps a message back until what it needs is on disk.
+    /// Keeps a message back until the writes that it needs are on disk.
     pub fn post(&mut self, after: After, envelope: Envelope) {
         self.outbox.push((after, envelope));
     }
@@ -260,7 +260,7 @@ impl Host {
         ready.into_iter().map(|(_, envelope)| envelope).collect()
     }
 
-    /// What reaches the process of what was sent: another write, if a bit flips on the way.
+    /// The message as the process receives it: with another write, if a bit flips on the way.
     pub fn receive(&mut self, mut envelope: Envelope) -> Envelope {
         if let Message::Append { records, .. } = &mut envelope.message
             && let Some(write) = records.iter().position(|record| matches!(record.entry, Entry::Client(_)))
@@ -280,7 +280,7 @@ pub fn user(name: &str) -> Payload {
     Payload { kind: 1, format: Format(1), call: None, text }
 }
 
-/// All clocks of the stage run alike: scripts are about order, not about drift.
+/// All clocks of the stage run at the same rate: scripts are about order, not about drift.
 pub fn clocks(us: u64) -> Now {
     Now { mono: Time(us), wall: WallTime(us) }
 }

@@ -1,4 +1,4 @@
-//! Messages written by hand: what a process of an older life, or a broken one, might still say.
+//! Messages written by hand: ones that a process of an earlier life, or a broken one, might still send.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::commands::{node, parse};
 use crate::host::user;
 use crate::stage::Stage;
 
-/// What a hand-written message says where its kind has such a field.
+/// The contents of a hand-written message, for the kinds that have such a field.
 struct Fields {
     term: Term,
     prev: Position,
@@ -23,8 +23,8 @@ struct Fields {
     certificate: Option<Certificate>,
 }
 
-/// `append 1.1 prev 1.1@2 with x`: kind, epoch, then fields. The claim is the one that the epoch
-/// belongs to, unless the script says `claim other`.
+/// `append 1.1 prev 1.1@2 with x`: kind, epoch, then fields. The claim is the one that the epoch belongs to,
+/// unless the script says `claim other`.
 pub fn envelope(stage: &Stage, from: NodeId, to: NodeId, words: &[&str]) -> Result<Envelope, String> {
     let [kind, epoch, rest @ ..] = words else {
         return Err("a message has a kind and an epoch".into());
@@ -93,7 +93,7 @@ impl Fields {
         })
     }
 
-    /// What a leader sends to be followed.
+    /// A message that a leader sends to its followers.
     fn order(self, kind: &str) -> Result<Message, String> {
         let (term, commit) = (self.term, self.last.index);
         Ok(match kind {

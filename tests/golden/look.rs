@@ -1,4 +1,4 @@
-//! What a script may look at: roles, logs, and what it takes for granted.
+//! The parts of a stage that a script may look at: roles, logs, and the conditions that it expects.
 
 use eldest::protocol::{Node, RoleName};
 use eldest::types::{NodeId, Record};
@@ -7,7 +7,7 @@ use crate::commands::node;
 use crate::documents;
 use crate::stage::Stage;
 
-/// What only looks, or fails.
+/// A command that only looks, or fails.
 pub fn show(stage: &mut Stage, words: &[&str]) -> Result<Option<Vec<String>>, String> {
     match words {
         ["show", "heartbeats"] => stage.trace.heartbeats = true,
@@ -67,7 +67,7 @@ fn log(stage: &Stage, one: NodeId) -> Vec<String> {
     below.into_iter().chain(lines).collect()
 }
 
-/// A user is told by name: the JSON around it says nothing.
+/// A user is shown by name: the JSON around it adds nothing.
 fn told(record: &Record) -> String {
     let told = record.to_string();
     let name =

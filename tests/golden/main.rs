@@ -1,7 +1,7 @@
 //! The specification as scripts: one scenario a file in `scripts/`, its first line the claim.
 //!
-//! `README.md` beside this file says how to read and to write them. With `UPDATE_GOLDEN=1` the tests
-//! write down what happens instead of comparing; then read the difference before you believe it.
+//! `README.md` beside this file says how to read and write them. With `UPDATE_GOLDEN=1` the tests write down
+//! what happens instead of comparing; read the difference before you believe it.
 
 extern crate eldest_core as eldest;
 
@@ -16,7 +16,7 @@ mod script;
 mod stage;
 mod trace;
 
-/// One test a script, and a test that no script is left out.
+/// One test for each script, and a test that no script is left out.
 macro_rules! scripts {
     ($($name:ident)*) => {
         $(#[test]

@@ -16,7 +16,7 @@ pub struct Network {
     newest: BTreeMap<(NodeId, NodeId, String), Envelope>,
 }
 
-/// What happens to one kind of message on one link.
+/// The fate of one kind of message on one link.
 #[derive(Debug)]
 pub struct Rule {
     pub from: NodeId,
@@ -43,7 +43,7 @@ impl Network {
         self.rules.push(rule);
     }
 
-    /// What becomes of a message that leaves now; a held one stays here until it is released.
+    /// The fate of a message that leaves now; a held one stays here until it is released.
     pub fn judge(&mut self, envelope: &Envelope) -> Fate {
         let (from, to, kind) = (envelope.from, envelope.to, kind(&envelope.message));
         let rule = self.rules.iter().find(|rule| rule.from == from && rule.to == to && rule.kind == kind);
@@ -59,7 +59,7 @@ impl Network {
         fate
     }
 
-    /// What was held, in the order in which it was sent. Nothing is held from now on.
+    /// The messages that were held, in the order in which they were sent. Nothing is held from now on.
     pub fn release(&mut self) -> Vec<Envelope> {
         self.rules.retain(|rule| rule.fate != Fate::Held);
         std::mem::take(&mut self.held)

@@ -1,4 +1,4 @@
-//! What no script may break, whatever it claims.
+//! The invariants that no script may break.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ pub struct Referee {
     opened: BTreeMap<Epoch, Boot>,
     applied: BTreeMap<Index, Position>,
     states: BTreeMap<Index, u64>,
-    /// States differ on purpose.
+    /// A script has made the states differ on purpose.
     pub garbled: bool,
 }
 
 impl Referee {
-    /// Takes note of whether a node answers `/is_leader` with true; says what has changed.
+    /// Notes whether a node answers `/is_leader` with true; returns what has changed.
     pub fn sure(&mut self, node: NodeId, sure: bool) -> Option<&'static str> {
         let changed = match sure {
             true => self.sure.insert(node),
@@ -47,7 +47,7 @@ impl Referee {
         assert_eq!(first, at, "{node} applies another history (I5)");
     }
 
-    /// And so is the state after it, unless a script has garbled what one of them was sent.
+    /// The state after it is also the same, unless a script has garbled a record for one node.
     pub fn state(&mut self, node: NodeId, store: &Store) {
         let (index, digest) = (store.applied().index, store.digest());
         let first = *self.states.entry(index).or_insert(digest);

@@ -1,4 +1,4 @@
-//! A script on paper: the claim, then commands with what each of them must show.
+//! A script on paper: the claim, then commands with the lines that each of them must show.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ enum Item {
     },
 }
 
-/// A script as it went, and where that is not what it says.
+/// A script as it ran, and the places where the run differs from the file.
 pub struct Played {
     text: String,
     wrong: Vec<String>,
 }
 
-/// Plays a script and compares, or with `UPDATE_GOLDEN=1` writes down what it shows.
+/// Plays a script and compares it, or with `UPDATE_GOLDEN=1` writes down what it shows.
 pub fn check(name: &str) {
     let Played { text, wrong } = play(name);
     match std::env::var_os("UPDATE_GOLDEN") {
@@ -30,7 +30,7 @@ pub fn check(name: &str) {
     }
 }
 
-/// Plays a script to its end; breaks off where it cannot go on or an `expect` does not hold.
+/// Plays a script to its end; panics where it cannot continue or an `expect` does not hold.
 pub fn play(name: &str) -> Played {
     let text = std::fs::read_to_string(path(name)).expect("a script");
     let mut played = Played { text: String::new(), wrong: Vec::new() };
@@ -57,7 +57,7 @@ fn path(name: &str) -> PathBuf {
     folder().join(format!("{name}.txt"))
 }
 
-/// The scripts that there are.
+/// The names of all scripts.
 pub fn names() -> BTreeSet<String> {
     let files = std::fs::read_dir(folder()).expect("the folder of scripts");
     let paths = files.map(|file| file.expect("a file").path());
@@ -69,15 +69,15 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/scripts")
 }
 
-/// Says it aloud too, so that a script that breaks off shows how far it came.
+/// Prints the line as well, so that a script that breaks off shows how far it came.
 fn add(text: &mut String, line: &str) {
     println!("{line}");
     text.push_str(line);
     text.push('\n');
 }
 
-/// The first line is the claim and must be there; `>` begins a command, `#` a comment; what follows a
-/// command up to an empty line, a comment or the next command is what it must show.
+/// The first line is the claim and must be there; `>` begins a command, `#` a comment. The lines after a
+/// command, up to an empty line, a comment or the next command, are what it must show.
 fn parse(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

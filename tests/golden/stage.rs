@@ -1,5 +1,5 @@
-//! A small deterministic stage: every link takes 1 ms each way, every fsync 1 ms, and nothing happens
-//! by chance. Whatever goes wrong, the script says so.
+//! A small deterministic stage: every link takes 1 ms each way, every fsync 1 ms, and nothing is random.
+//! Every fault comes from the script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct Stage {
     pub hosts: BTreeMap<NodeId, Host>,
     pub network: Network,
     pub trace: Trace,
-    /// The claim that each epoch belongs to, so that a script can speak for an old one.
+    /// The claim that each epoch belongs to, so that a script can send messages of an old one.
     pub claims: BTreeMap<Epoch, ClaimId>,
     queue: BTreeMap<(u64, u64), Action>,
     scheduled: u64,
@@ -36,9 +36,9 @@ pub struct Stage {
     /// Every snapshot that a node has sent: a message only names it.
     sent: BTreeMap<(NodeId, Position), Snapshot>,
     referee: Referee,
-    /// How often a timer has gone off at this moment.
+    /// The number of times that a timer has gone off at this moment.
     woken: (u64, u32),
-    /// Who has learned of whose death, so that it is told once.
+    /// The nodes that have learned of another's death, so that each learns of it once.
     refused: BTreeSet<(NodeId, NodeId)>,
 }
 
@@ -65,7 +65,7 @@ impl Stage {
         self.run_until(us, |_| false);
     }
 
-    /// Runs until `done`, at most for `us`; says whether it came to that.
+    /// Runs until `done`, at most for `us`; returns whether it was done.
     pub fn run_until(&mut self, us: u64, done: impl Fn(&Stage) -> bool) -> bool {
         let end = self.now + us;
         while !done(self) {
@@ -81,7 +81,8 @@ impl Stage {
         true
     }
 
-    /// When something is due; a millisecond ahead at most, so that leases are seen to lapse.
+    /// The next moment at which something is due; at most a millisecond ahead, so that the
+    /// expiry of a lease is noticed.
     fn next_moment(&self) -> u64 {
         let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
         let timers = self.hosts.values().map(|host| host.deadline().0).min();
@@ -90,7 +91,7 @@ impl Stage {
         soonest.max(self.now)
     }
 
-    /// One thing that is due now: what arrives comes before the timers.
+    /// Does one thing that is due now: messages that arrive come before timers.
     fn step(&mut self) {
         if let Some(entry) = self.queue.first_entry()
             && entry.key().0 <= self.now
@@ -102,7 +103,7 @@ impl Stage {
         }
     }
 
-    /// A node may want to be woken again at once, but not for ever: that would be a busy loop.
+    /// A node may ask to be woken again at once, but not forever: that would be a busy loop.
     fn wake(&mut self, node: NodeId) {
         self.woken = match self.woken {
             (at, times) if at == self.now => (at, times + 1),
@@ -181,7 +182,7 @@ impl Stage {
         for out in outs {
             self.carry_out(to, out);
         }
-        // One sync for all that was written on this occasion.
+        // One sync covers everything written for this input.
         self.start_sync(to);
         self.note_the_sure();
     }
@@ -265,7 +266,7 @@ impl Stage {
         }
     }
 
-    /// A dead process's port says so, if the question and the answer get through.
+    /// A dead process's port refuses the connection, if the question and the answer get through.
     fn tell_refused(&mut self, to: NodeId, peer: NodeId) {
         if !self.network.is_cut(to, peer) && !self.network.is_cut(peer, to) {
             self.schedule(LINK, Action::Refused { to, peer });
@@ -326,8 +327,8 @@ impl Stage {
         open.max_by_key(|node| node.leads()).map(|n| n.settings().me)
     }
 
-    /// A leader's epoch is open, its followers have committed what it has, and nobody has anything
-    /// left to say but heartbeats and the questions of the leaderless.
+    /// The leader's epoch is open, its followers have committed all that it has, and no message is under way
+    /// but heartbeats and the questions of the leaderless.
     pub fn is_settled(&self) -> bool {
         let Some(leader) = self.leader().and_then(|id| self.hosts[&id].core()) else {
             return false;
@@ -373,7 +374,7 @@ impl Stage {
         self.trace.note(self.now, node, text);
     }
 
-    /// Shows who begins and who ceases to answer `/is_leader` with true.
+    /// Shows which nodes begin or cease to answer `/is_leader` with true.
     fn note_the_sure(&mut self) {
         let now = clocks(self.now).mono;
         for (id, host) in &self.hosts {

@@ -1,4 +1,5 @@
-//! What a script shows: who said what to whom, what became of it, and what people learn.
+//! The lines that a script shows: each message with its sender, its receivers and its fate, and the events
+//! that an operator would see.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use eldest::protocol::{Envelope, Event, Message};
 use eldest::replica::{Answer, Denied, End, Written};
 use eldest::types::NodeId;
 
-/// What the network did with a message.
+/// The fate of a message in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Sent,
@@ -17,7 +18,7 @@ pub enum Fate {
 #[derive(Debug)]
 struct Line {
     at: u64,
-    /// The last time that the same was said again, and how often it was said.
+    /// The last time that the same message was sent again, and the number of times that it was sent.
     again: u64,
     times: u64,
     from: NodeId,
@@ -51,7 +52,7 @@ impl Trace {
         self.told(at, by, "refuses", whom, String::new());
     }
 
-    /// One line for all that are told the same at the same moment.
+    /// One line for all receivers of the same message at the same moment.
     fn told(&mut self, at: u64, from: NodeId, verb: &'static str, to: NodeId, text: String) {
         let same =
             |line: &&mut Line| line.at == at && line.from == from && line.verb == verb && line.text == text;
@@ -68,7 +69,7 @@ impl Trace {
     pub fn event(&mut self, at: u64, who: NodeId, event: Event) {
         let text = match event {
             Event::Suspected { leader, cause } => format!("suspects {leader} ({cause:?})"),
-            // The claim itself follows, and what is answered stands in the messages.
+            // The claim itself follows, and the answers stand in the messages.
             Event::Claimed { .. }
             | Event::Declined { .. }
             | Event::Approved { .. }
@@ -98,8 +99,8 @@ impl Trace {
         self.lines.push(Line { at, again: at, times: 1, from, to, verb, text });
     }
 
-    /// The lines since the last call, with times relative to `start`. What was said several times
-    /// stands where it was said first.
+    /// The lines since the last call, with times relative to `start`. A message that was sent several times
+    /// stands where it was sent first.
     pub fn take(&mut self, start: u64) -> Vec<String> {
         let mut merged: Vec<Line> = Vec::new();
         for line in std::mem::take(&mut self.lines) {
@@ -169,7 +170,7 @@ pub fn end(end: &End) -> String {
     }
 }
 
-/// A message's first word, as its notation has it.
+/// The first word of a message in the scripts' notation.
 pub fn kind(message: &Message) -> String {
     let shown = message.to_string();
     shown.split(' ').next().unwrap_or_default().to_string()

@@ -1,4 +1,5 @@
-//! The whole state as one file: taken while writes go on, taken in here and elsewhere, all of it or nothing.
+//! The whole state as one file: taken while writes continue, restored here and in another cluster,
+//! completely or not at all.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Call, Cluster, Plan, Raw, Rng, bounded, eldest, problem, wait_for, watch_for};
 use crate::wall_clock::{Clocks, HOUR_S};
 
-/// No answer takes so long, not even from a debug build on a busy machine: a test fails by it and measures nothing by it.
+/// No answer takes this long, not even from a debug build on a busy machine: it only makes a test
+/// fail, and is no measure.
 const LONG: Duration = Duration::from_secs(600);
 
 async fn run(words: Vec<String>) -> Output {
@@ -35,14 +37,14 @@ async fn done(cluster: &Cluster, id: u32, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Takes a backup of what the leader has, and gives its file.
+/// Takes a backup of the leader's state, and returns the path of its file.
 async fn backup(cluster: &Cluster, name: &str) -> String {
     let file = cluster.folder().join(name).display().to_string();
     done(cluster, 1, &["backup", "--level", "linear", "--out", &file]).await;
     file
 }
 
-/// The rows of a backup's text, without where each was written, and without the last token.
+/// The rows of a backup's text, without the position of each write, and without the last token.
 fn rows(text: &str) -> Vec<String> {
     let inner = text.lines().skip(1).filter(|line| !line.starts_with("end ") && !line.starts_with("token "));
     inner
@@ -58,7 +60,8 @@ fn rows_of(file: &str) -> Vec<String> {
     rows(&fs::read_to_string(file).expect("a backup"))
 }
 
-/// A node gives one backup at a time, and the one before holds its place until the node has noticed that all of it was taken.
+/// A node gives one backup at a time; the previous one holds its place until the node has noticed
+/// that all of it was read.
 async fn given(cluster: &Cluster, id: u32, path: &str) -> Answer {
     let answer = watch_for("the node gives a backup", async || {
         let answer = cluster.answer(id, Call::get(path).timeout(LONG)).await;
@@ -86,7 +89,7 @@ async fn furnish(cluster: &Cluster) {
     cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&acquire)).await.expect(200);
 }
 
-/// One document after the other, until it ends; how many have been acknowledged is told as it goes on.
+/// Writes one document after the other until `ends` is set; counts the acknowledged ones as it goes.
 fn write_on(
     cluster: &Arc<Cluster>,
     ends: &Arc<AtomicBool>,
@@ -118,7 +121,7 @@ async fn what_was_there_is_there_again_though_writes_go_on() {
     writing.await.expect("every write is taken");
     let head: Value = serde_json::from_str(&done_offline(&["backup", "check", &file])).expect("JSON");
     let kept = rows_of(&file);
-    // The token has a row of its own.
+    // The token has its own row.
     assert_eq!(head["rows"], kept.len() as u64 + 1);
     let ours: Vec<&String> = kept.iter().filter(|row| row.starts_with("doc \"w/")).collect();
     let consistent =
@@ -171,7 +174,8 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     assert_eq!(other.read_doc(1, "own", "linear").await, None);
 }
 
-/// P60: a client goes on with a cluster that was restored from a lost one, and knows revisions and places of that one.
+/// P60: a client continues with a cluster that was restored from a lost one, and remembers revisions
+/// and places of the lost one.
 #[tokio::test]
 async fn what_is_remembered_of_a_lost_cluster_names_nothing() {
     let lost = Cluster::of(1).await;
@@ -185,7 +189,7 @@ async fn what_is_remembered_of_a_lost_cluster_names_nothing() {
     let cluster = Cluster::of(3).await;
     done(&cluster, 1, &["restore", &file, "--yes"]).await;
 
-    // Whatever the lost cluster called by a number, and has come to here.
+    // The numbers that the lost cluster used may be used here again.
     let if_match = |rev: &str| Call::put("/v1/docs/k").header("if-match", rev).raw_json("99");
     for value in 100..140 {
         cluster.write_doc("k", value).await;
@@ -202,7 +206,7 @@ async fn what_is_remembered_of_a_lost_cluster_names_nothing() {
     }
     assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(139));
 
-    // What it calls its revisions and places now goes on over restarts and snapshots, and in a backup of its own.
+    // The new revisions and places stay valid over restarts and snapshots, and in the cluster's own backup.
     let now = cluster.answer(1, Call::get("/v1/docs/k")).await.expect(200);
     let rev = now.header("etag").expect("a revision").to_string();
     assert!(rev.trim_matches('"').split_once('-').is_some_and(|(_, history)| history.len() == 8), "{rev}");
@@ -220,14 +224,14 @@ async fn what_is_remembered_of_a_lost_cluster_names_nothing() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Another instance takes the role. Says under which token.
+/// Another instance takes the role. Returns its token.
 async fn elected(cluster: &Cluster, instance: &str) -> u64 {
     let elect = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": instance}));
     let granted = cluster.eventually(elect).await.expect(200).json();
     granted["token"].as_u64().unwrap_or_else(|| panic!("a token: {granted}"))
 }
 
-/// P57, I6: what was granted between the backup and the loss is known to nobody but the operator.
+/// P57, I6: only the operator knows which tokens were granted between the backup and the loss.
 #[tokio::test]
 async fn a_clock_behind_the_backup_is_refused_and_a_floor_is_kept() {
     let Some(clocks) = Clocks::new() else { return };
@@ -259,13 +263,13 @@ async fn a_clock_behind_the_backup_is_refused_and_a_floor_is_kept() {
     assert_eq!(problem(&keyed, 400, "bad_field")["field"], "Idempotency-Key");
     assert_eq!(cluster.status_of(leader, "last_index").await, index, "no record was written");
 
-    // Far from what the clock would give in this test.
+    // The floor is far from the token that the clock would give in this test.
     let floor = greatest + 10_000_000;
     done(&cluster, leader, &["restore", &file, "--yes", "--token-floor", &floor.to_string()]).await;
     assert_eq!(rows_at(&cluster, leader).await, rows_of(&file));
     let first = elected(&cluster, "first").await;
     assert!(first > floor, "{first} is given, and no more than {floor} was known");
-    // It knows its own grants, also where its clock is behind them.
+    // The cluster knows its own grants, even where its clock is behind them.
     let own = backup(&cluster, "own.backup").await;
     done(&cluster, leader, &["restore", &own, "--yes"]).await;
     cluster.kill9(leader);
@@ -293,7 +297,7 @@ async fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
     assert_eq!(rows_of(&linked.display().to_string()), rows_of(&file));
 
-    // It ends by itself if nobody ever writes.
+    // It ends by itself if nothing is ever written.
     let mut reader = std::process::Command::new("timeout");
     let reader = reader.args(["600", "cat"]).arg(&pipe).stdout(std::process::Stdio::piped());
     let reader = reader.spawn().expect("timeout and cat");
@@ -314,7 +318,7 @@ async fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     assert!(appended.expect("the binary runs").success());
     assert!(fs::read_to_string(&log).expect("text").starts_with("before\neldest-backup "), "it was emptied");
 
-    // What was there stays when there is no backup to put in its place.
+    // The old content stays if there is no backup to put in its place.
     let words = ["backup", "--out", &link.display().to_string(), "--url", "http://127.0.0.1:1"];
     assert!(!eldest(&words).status.success());
     assert_eq!(rows_of(&linked.display().to_string()), rows_of(&file));
@@ -403,7 +407,8 @@ async fn what_is_damaged_is_refused_and_nothing_changes() {
     cluster.answer(1, Call::post("/v1/restore").body(&whole)).await.expect(200);
 }
 
-/// A follower that is asked for what the leader has says who that is; a file has its name only when all of it is there.
+/// A follower that is asked for the leader's state names the leader; a file gets its name only
+/// when all of it is there.
 #[tokio::test]
 async fn levels_and_names() {
     let cluster = Cluster::of(3).await;
@@ -421,7 +426,7 @@ async fn levels_and_names() {
     assert_eq!(one.header("content-type"), Some("text/plain; charset=utf-8"));
     let without_head = |text: String| text.split_once('\n').map(|(_, rest)| rest.to_string()).expect("lines");
     let other = given(&cluster, follower, "/v1/backup").await;
-    // The checksum covers the head, and the head says who wrote it.
+    // The checksum covers the head, and the head names the node that wrote it.
     let rows = |text: String| {
         without_head(text)
             .lines()
@@ -440,7 +445,7 @@ async fn levels_and_names() {
 
 #[tokio::test]
 async fn a_slow_reader_holds_nobody_up() {
-    // The node waits for the slow one for longer than the calls below take.
+    // The node waits for the slow reader for longer than the calls below take.
     let cluster = Plan::new(1).config("limits.answer_timeout_ms = 15000\n").start().await;
     let value = "v".repeat(256 << 10);
     for number in 0..120 {
@@ -461,7 +466,7 @@ async fn a_slow_reader_holds_nobody_up() {
     drop(slow);
 }
 
-/// As many as a debug build takes within a minute; `scripts/bench-restore` does a million.
+/// As many documents as a debug build takes within a minute; `scripts/bench-restore` writes a million.
 #[tokio::test]
 async fn very_many_documents() {
     const DOCS: usize = 200_000;

@@ -32,7 +32,7 @@ async fn all_apply_as_one_record() {
     assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
     assert_eq!(cluster.read_doc(3, "l", "linear").await, Some(2));
     cluster.equal_states(&[1, 2, 3]).await;
-    // A node applies what two other disks have, before its own disk has it.
+    // A node applies a record that two other disks have, before its own disk has it.
     let line = wait_for("the record is on its disk", async || cluster.log_lines(3).remove(&index)).await;
     assert!(line.typed.starts_with("100|"), "{line:?}");
     assert!(line.typed.contains("\"a\"") && line.typed.contains("\"l\""), "{line:?}");

@@ -1,5 +1,5 @@
-//! A stream of commands, one a line: order, refusals in the middle, a leader that dies in the middle, readers that read nothing, and a
-//! million lines in bounded memory.
+//! A stream of commands, one a line: order, refusals in the middle, a leader that dies in the middle, a
+//! client that reads no answers, and 20,000 large lines in bounded memory.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -22,17 +22,18 @@ use crate::harness::{Call, Cluster, Plan, Raw, bounded, problem, wait_for};
 
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 
-/// A node may hold so much more than before a stream: some megabytes for the lines that are under way and for those who allocate, and
-/// less than half of what the stream has.
+/// The memory that a node may use beyond what it had before a stream: some megabytes for the lines under way
+/// and for allocators, and less than half of the stream's size.
 const MORE_KIB: u64 = 64 << 10;
 
-/// Between two lines of a client that is slow: all of them take longer than a head may.
+/// The pause between two lines of a slow client: all of them together take longer than a head may.
 const DRIP: Duration = Duration::from_millis(200);
 
-/// The looks, one `DRIP` apart, in which nothing moves: a stream that only waits for a processor moves again before that.
+/// The number of looks, one `DRIP` apart, in which nothing moves: a stream that only waits for a processor
+/// moves again before that.
 const STILL: usize = 10;
 
-/// No answer takes so long: a test fails by it and measures nothing by it.
+/// No answer takes this long: it only makes a test fail, and is no measure.
 const LONG: Duration = Duration::from_secs(300);
 
 fn put(key: &str, value: u64) -> String {
@@ -82,7 +83,7 @@ async fn lines_are_judged_in_order_through_any_node() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// A client that sends all its lines again under the same keys until each is answered for good.
+/// A client sends all its lines again under the same keys until each has a final answer.
 #[tokio::test]
 async fn what_was_answered_survives_the_leader_and_nothing_happens_twice() {
     let cluster = Cluster::of(3).await;
@@ -126,7 +127,8 @@ async fn what_was_answered_survives_the_leader_and_nothing_happens_twice() {
         left.retain(|number| !acknowledged.contains(number));
     }
     assert!(killed);
-    // Every document is there, and was made once: its revision is the index that its line was told.
+    // Every document is there, and was created once: its revision is the index that
+    // its line was answered with.
     let again: String = (0..LINES).map(line).collect();
     let told = bulk(&cluster, follower, &again).await;
     let indexes: Vec<Option<u64>> = told.iter().map(|answer| answer["index"].as_u64()).collect();
@@ -150,7 +152,7 @@ async fn a_client_that_reads_nothing_is_not_read_from() {
     let request =
         cluster.client().post(url).header(NDJSON.0, NDJSON.1).body(reqwest::Body::wrap_stream(pieces));
     let response = request.send().await.expect("the answer begins before the body has ended");
-    // Nobody reads it: sooner or later nothing more is taken.
+    // The client reads no answer, so at some point the node accepts no more lines.
     let stuck_at = wait_for("the stream comes to a stop", async || {
         let before = *sent.borrow();
         let index = cluster.status_of(leader, "commit_index").await;
@@ -176,7 +178,7 @@ async fn curl_sends_a_file_after_100_continue() {
     let cluster = Cluster::of(3).await;
     let follower = cluster.others(cluster.leader().await)[0];
     let file = cluster.folder().join("lines");
-    // Longer than what curl sends without asking.
+    // The file is longer than what curl sends without asking.
     let body: String = (0..20_000).map(|value| put("file", value)).collect();
     std::fs::write(&file, &body).expect("a file");
     for node in [follower, cluster.leader().await] {
@@ -203,7 +205,7 @@ async fn a_client_that_goes_away_leaves_the_node_well() {
         let head = "POST /v1/commands HTTP/1.1\r\nhost: node-1\r\ncontent-type: application/x-ndjson\r\ncontent-length: 9999\r\n\r\n";
         raw.send(format!("{head}{line}{line}{{").as_bytes()).await;
     }
-    // More than there may be at once: each has given its place back.
+    // These are more streams than there may be at once: each has given its place back.
     wait_for("a place for a stream", async || {
         let call = Call::post("/v1/commands").header(NDJSON.0, NDJSON.1).body(put("here", 1));
         cluster.answer(leader, call).await.ok().then_some(())
@@ -212,10 +214,10 @@ async fn a_client_that_goes_away_leaves_the_node_well() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Lines that come one by one are no head that takes too long.
+/// Lines that come one by one do not count as a head that takes too long.
 #[tokio::test]
 async fn a_stream_outlasts_the_patience_for_heads() {
-    // A head that is sent at once is there in time on a busy machine, too; the lines take longer.
+    // A head that is sent at once arrives in time even on a busy machine; the lines take longer.
     let config = "limits.header_timeout_ms = 2000\nlimits.idle_timeout_ms = 2500\n";
     let cluster = Plan::new(1).config(config).start().await;
     let mut raw = Raw::connect(cluster.node(1)).await;
@@ -240,7 +242,7 @@ async fn a_stream_outlasts_the_patience_for_heads() {
 async fn a_long_stream_takes_bounded_memory() {
     const LINES: usize = 20_000;
     let cluster = Cluster::of(1).await;
-    // What is refused takes the way of every line, and leaves nothing behind.
+    // A refused line goes the way of every line, and leaves nothing behind.
     cluster.write_doc("there", 1).await;
     let before = cluster.node(1).resident_kib();
     let payload = json!({"key": "there", "value": "x".repeat(8 << 10), "if_absent": true});
@@ -258,7 +260,7 @@ async fn a_long_stream_takes_bounded_memory() {
     assert!(most < before + MORE_KIB, "{most} KiB, {before} before");
 }
 
-/// Requests on one connection that do not wait for each other's answers: they are answered in their order.
+/// Requests on one connection that do not wait for each other's answers are answered in order.
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let cluster = Cluster::of(3).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Call, Cluster, Plan, wait_for, watch_for};
 
-/// Waits until the node has applied what the leader has.
+/// Waits until the node has applied everything that the leader has committed.
 async fn caught_up(cluster: &Cluster, id: u32) {
     let leader = cluster.leader().await;
     let index = cluster.status_of(leader, "commit_index").await.as_u64();
@@ -17,7 +17,8 @@ async fn caught_up(cluster: &Cluster, id: u32) {
     .await;
 }
 
-/// Waits until the newest boundary that the node has come to is on its disk: it writes snapshots while it goes on.
+/// Waits until the newest boundary that the node has reached is on its disk: it writes
+/// snapshots in the background.
 async fn newest_snapshot(cluster: &Cluster, id: u32) {
     watch_for("the newest boundary has a snapshot", async || {
         let status = cluster.status(id).await.ok_or("no status")?;
@@ -52,7 +53,7 @@ async fn by_the_log() {
     cluster.equal_states(&[1, 2, 3]).await;
     let commit = cluster.status_of(1, "commit_index").await.as_u64().expect("an index");
     cluster.equal_logs(&[1, 2, 3], commit);
-    // A node applies what two other disks have, before its own disk has it.
+    // A node applies a record that two other disks have, before its own disk has it.
     let has = |id: u32| {
         let lines = cluster.log_lines(id);
         (commit - 69..=commit).all(|index| lines.contains_key(&index))
@@ -61,7 +62,7 @@ async fn by_the_log() {
     wait_for("they came by the log, and no other way", async || has(3).then_some(())).await;
 }
 
-/// Kept as short as it may be, so that what the absent node needs is gone.
+/// The log is kept as short as possible, so that the records that the absent node needs are gone.
 #[tokio::test]
 async fn by_a_snapshot() {
     let cluster = Plan::new(3).config("limits.keep = 20").start().await;
@@ -79,7 +80,7 @@ async fn by_a_snapshot() {
     let lines = cluster.log_lines(3);
     assert!(!lines.contains_key(&(away_at + 1)), "it came by the log, from {away_at} on");
 
-    // What came as a snapshot is as durable as what came as records.
+    // A snapshot from the leader is as durable as records from the leader.
     cluster.kill9(3);
     cluster.start(3);
     caught_up(&cluster, 3).await;
@@ -98,7 +99,7 @@ async fn snapshots_fall_due_every_ten_records_and_carry_the_same_state() {
     for id in cluster.ids() {
         newest_snapshot(&cluster, id).await;
     }
-    // All of it is there when a whole cluster begins from its snapshots.
+    // All of it is there when a whole cluster starts from its snapshots.
     cluster.ids().for_each(|id| cluster.kill9(id));
     cluster.ids().for_each(|id| cluster.start(id));
     cluster.ready().await;
@@ -109,7 +110,8 @@ async fn snapshots_fall_due_every_ten_records_and_carry_the_same_state() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// All data is replaced on every node; boundaries count anew from there, and what was before is told to nobody.
+/// All data is replaced on every node; boundaries are counted from there, and no reader
+/// gets anything from before.
 #[tokio::test]
 async fn an_override_replaces_all_data_and_snapshots_count_anew() {
     let cluster = Cluster::of(3).await;
@@ -134,7 +136,8 @@ async fn an_override_replaces_all_data_and_snapshots_count_anew() {
     assert!(told.text().contains("eve") && !told.text().contains("d/0003"), "{}", told.show());
 }
 
-/// Whoever puts back what `/catch_up` gives loses nothing, wherever between two boundaries the newest write stands.
+/// A client that writes back the answer of `/catch_up` loses nothing, no matter where between two boundaries
+/// the newest write stands.
 #[tokio::test]
 async fn what_a_reader_is_given_may_be_put_back() {
     let cluster = Plan::new(3).config("limits.keep = 10").start().await;
@@ -149,7 +152,7 @@ async fn what_a_reader_is_given_may_be_put_back() {
         write_many(&cluster, number, number + 1).await;
         let before = all(leader).await;
         assert_eq!(before.len() as u64, number + 1);
-        // Of other numbers than any boundary that has been.
+        // The number is that of no boundary so far.
         let asked = Call::post("/catch_up").json(&json!({"snapshot_id": 1_000_000}));
         let given = cluster.answer(leader, asked).await.expect(200).json();
         assert_eq!(given["logs"], json!([]), "all of it is in the snapshot");
@@ -157,7 +160,7 @@ async fn what_a_reader_is_given_may_be_put_back() {
         let later = Call::post("/catch_up").json(&json!({"snapshot_id": boundary}));
         let behind = cluster.answer(leader, later).await.expect(200).json();
         let lines = behind["logs"].as_array().map_or(0, Vec::len);
-        // From 0 all of it is given once more.
+        // From 0 all of it is sent once more.
         let told = if *boundary == 0 { behind["skip"].clone() } else { json!(lines) };
         assert_eq!(given["skip"], told, "lines behind {boundary} that are in the snapshot");
         if number % 13 != 0 {

@@ -1,10 +1,11 @@
-//! Messages between real nodes: whoever listens hears each once, and nobody waits for the dead.
+//! Messages between real nodes: each listener hears each message once, and no sender waits for a dead node.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Cluster, Events, Plan, Raw, wait_for};
 
-/// A node that does not answer within two heartbeats is left out, and its listeners are not counted: two of these are eight seconds.
+/// A node that does not answer within two heartbeats is left out, and its listeners are not counted. Here two
+/// heartbeats are eight seconds.
 const PATIENT: &str = "timing.heartbeat_ms = 4000";
 
 async fn send(cluster: &Cluster, node: u32, channel: &str, message: &Value) -> Value {
@@ -44,7 +45,7 @@ async fn a_message_reaches_every_listener_once() {
     .await;
 }
 
-/// One node is dead, one stands still, and the cluster has no leader: a channel needs none of that.
+/// One node is dead, one is frozen, and the cluster has no leader: a channel needs no leader and no majority.
 #[tokio::test]
 async fn nobody_waits_for_the_dead() {
     let cluster = Cluster::brisk(3).await;
@@ -74,7 +75,8 @@ async fn nobody_waits_for_the_dead() {
 
 #[tokio::test]
 async fn a_slow_listener_is_dropped_with_a_reason() {
-    // The node gives no connection up before the listener lags too far, however long a busy machine takes for that.
+    // The node does not give up a connection before the listener lags too far, even if a busy machine
+    // takes long to get there.
     let cluster = Plan::new(1).config("limits.answer_timeout_ms = 600000").start().await;
     let mut slow = Raw::connect(cluster.node(1)).await;
     slow.send(b"GET /v1/channels/c HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\n\r\n").await;

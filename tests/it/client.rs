@@ -16,10 +16,10 @@ use crate::harness::{Cluster, wait_for};
 
 const S: Duration = Duration::from_secs(1);
 
-/// A lease that must be proved several times while a node is away. A busy machine renews it in time all the same.
+/// A lease that must be renewed several times while a node is away. A busy machine still renews it in time.
 const SHORT: Duration = Duration::from_secs(6);
 
-/// Everything is told long before that: a test fails by it and measures nothing by it.
+/// Everything arrives long before that: it only makes a test fail, and is no measure.
 const LONG: Duration = Duration::from_secs(60);
 
 fn client(cluster: &Cluster) -> Client {
@@ -85,7 +85,7 @@ async fn a_lock_is_held_by_one_and_work_is_done_by_one() {
     assert!(done.is_some_and(|last| last > token));
 }
 
-/// The next event about a slave. An outage is told there, too, and changes nothing.
+/// The next event about a slave. An outage is reported on the same stream, and changes nothing.
 async fn told(events: &mut RegistryEvents) -> RegistryEvent {
     loop {
         let event = timeout(LONG, events.next()).await.expect("something is told");
@@ -141,7 +141,7 @@ async fn processes_come_and_go() {
     assert_eq!(first.leader_of("lead").await.expect("asked").expect("registered").id, "p1");
 }
 
-/// As a process that died: nothing renews its entry.
+/// The slave behaves like a process that died: nothing renews its entry.
 #[tokio::test]
 async fn a_slave_that_says_nothing_more_is_removed() {
     let cluster = Cluster::of(3).await;
@@ -187,7 +187,7 @@ async fn brokers_take_turns_over_one_state() {
     jobs.sort_unstable();
     assert_eq!(jobs, (1..=8).collect::<Vec<_>>(), "no push is lost");
 
-    // As a broker that died: nothing renews.
+    // The broker behaves like one that died: nothing renews its lease.
     drop(first);
     wait_for("the second takes over", async || {
         matches!(second.try_elect().await.expect("asked"), BrokerTried::Elected { .. }).then_some(())
@@ -195,7 +195,7 @@ async fn brokers_take_turns_over_one_state() {
     .await;
 }
 
-/// Its heart stands still, as that of a process that was stopped: nobody has told it anything.
+/// The broker sends no heartbeats, like a stopped process, so it does not know that it was replaced.
 #[tokio::test]
 async fn a_broker_that_was_replaced_and_believes_that_it_leads_changes_no_state() {
     let cluster = Cluster::of(3).await;
@@ -275,7 +275,7 @@ async fn documents_and_messages_and_the_feed_survive_a_node() {
     let mut hears = async || timeout(LONG, heard.next()).await.expect("it goes on").expect("heard");
     assert_eq!(hears().await, Heard::Message(json!({"job": 1})));
 
-    // Whichever node tells: both are at the first in the list.
+    // Both streams come from the first node in the list.
     cluster.kill9(1);
     client.put_doc("app/b", &2, If::Always).await.expect("written, by whoever leads now");
     client.delete_doc("app/a", If::Rev(&rev)).await.expect("deleted");
@@ -297,13 +297,13 @@ async fn nobody_to_ask_is_an_error_that_says_so() {
     assert!(matches!(held, Err(Error::Unavailable { .. })));
 }
 
-/// What contenders write to: it refuses a token that is smaller than one it has seen.
+/// The resource that contenders write to: it refuses a token smaller than one it has seen.
 #[derive(Debug, Default)]
 struct Resource {
     newest: u64,
     refused: u64,
     writes: u64,
-    /// Who has written under which token.
+    /// The writers under each token.
     writers: BTreeMap<u64, BTreeSet<String>>,
 }
 
@@ -319,7 +319,7 @@ impl Resource {
     }
 }
 
-/// Wants never two to believe at one time: whoever believes before and after another one did has done so meanwhile.
+/// Asserts that no two contenders believe that they hold the role at the same time.
 fn never_two(all: &[Election]) {
     for (place, one) in all.iter().enumerate() {
         let Some(token) = one.token() else { continue };
@@ -333,7 +333,7 @@ fn never_two(all: &[Election]) {
     }
 }
 
-/// Nobody else runs between the look at the clock and the write: this runtime has one thread.
+/// No other task runs between the look at the clock and the write: this runtime has one thread.
 fn work(all: &Arc<Vec<Election>>, resource: &Arc<Mutex<Resource>>) -> JoinHandle<()> {
     let (all, resource) = (all.clone(), resource.clone());
     tokio::spawn(async move {
@@ -349,7 +349,7 @@ fn work(all: &Arc<Vec<Election>>, resource: &Arc<Mutex<Resource>>) -> JoinHandle
     })
 }
 
-/// Wants a write under a lease that was proved since: no lease of now lasts as long.
+/// Waits for a write under a lease that was renewed after this call: no lease from before lasts as long.
 async fn somebody_writes(resource: &Mutex<Resource>, working: &JoinHandle<()>) {
     let (began, mut seen) = (Instant::now(), None);
     wait_for("somebody leads, and writes", async || {
@@ -414,7 +414,7 @@ async fn twenty_contenders_and_nodes_that_die_and_freeze() {
     assert!(known >= resource.newest);
 }
 
-/// As the cluster knows it.
+/// The newest token that the cluster knows.
 async fn newest_token(cluster: &Cluster) -> u64 {
     wait_for("the role is held", async || client(cluster).holder("r").await.ok()?.token).await
 }

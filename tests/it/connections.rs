@@ -1,14 +1,15 @@
-//! More connections than a node has room for: it goes on, and whoever has to reach it does.
+//! More connections than a node has room for: the node keeps running, and the other nodes still reach it.
 
 use crate::harness::{Call, Cluster, Plan, Raw};
 
-/// Files that each node may open: next to nothing, so that a test needs few connections to take them all.
+/// The number of files that each node may open: very few, so that a test needs few
+/// connections to use them all.
 const FILES: u32 = 128;
 
-/// More than a node may have open altogether.
+/// More than the number of files that a node may have open.
 const CROWD: usize = 160;
 
-/// Open connections without a word.
+/// Open connections that send nothing.
 async fn crowd(cluster: &Cluster) -> Vec<Raw> {
     let mut silent = Vec::new();
     for id in cluster.ids() {
@@ -25,7 +26,7 @@ async fn no_number_of_connections_ends_a_node() {
     let plan = Plan::new(3).launchers(vec![launcher.to_vec(); 3]);
     let cluster = plan.config("snapshot_every = 2\nlimits.header_timeout_ms = 3000").start().await;
     let silent = crowd(&cluster).await;
-    // The log and its snapshots need files of their own while there are none to be had.
+    // The log and its snapshots need files while none are free.
     for number in 0..20 {
         let call = Call::put(format!("/v1/docs/crowded/{number}")).raw_json("1");
         let _ = cluster.ask(number % 3 + 1, &call).await;

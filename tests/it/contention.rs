@@ -1,4 +1,5 @@
-//! Many who want one thing, while nodes die, freeze and are cut off: a resource that checks tokens sees them in order (I6, I13).
+//! Many clients want one role, while nodes die, freeze and are cut off: a resource that checks tokens sees
+//! them in order (I6, I13).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,11 +16,11 @@ const TTL: Duration = Duration::from_secs(2);
 /// A failover and a ttl, several times over.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What a lock guards: it remembers the greatest token.
+/// The resource that a lock guards: it remembers the greatest token.
 #[derive(Debug, Default)]
 struct Resource {
     newest: u64,
-    /// Who wrote under which token.
+    /// The writer under each token.
     writers: BTreeMap<u64, u32>,
     violations: Vec<String>,
 }
@@ -36,11 +37,11 @@ impl Resource {
     }
 }
 
-/// Nobody else runs between a look at the clock and what follows: this runtime has one thread.
+/// No other task runs between a look at the clock and the write after it: this runtime has one thread.
 async fn contend(client: Client, who: u32, resource: Arc<Mutex<Resource>>) {
     loop {
         let lock = Lock::new(client.clone(), "resource").instance_id(format!("c{who}")).ttl(TTL);
-        // One that fails has nothing; it tries again, as a program would.
+        // A failed attempt holds nothing; it tries again, as a program would.
         if let Ok(guard) = lock.acquire_within(WAIT).await {
             hold(guard, who, &resource).await;
         }
@@ -52,14 +53,14 @@ async fn hold(guard: LockGuard<Client>, who: u32, resource: &Mutex<Resource>) {
         if guard.is_held() {
             resource.lock().expect("no panic").write(guard.token(), who);
         }
-        // Others have their turn here: whoever believes wrongly shows it.
+        // The others run here: a contender that wrongly believes that it holds the role is found out.
         tokio::task::yield_now().await;
     }
-    // What cannot be given back lapses.
+    // If the release fails, the lease lapses.
     let _ = guard.release().await;
 }
 
-/// Each change has the time of one wait: how fast they follow each other depends on the machine.
+/// Each change may take as long as one wait: the pace of the changes depends on the machine.
 async fn changes(resource: &Mutex<Resource>, more: usize) {
     let count = || resource.lock().expect("no panic").writers.len();
     let wanted = count() + more;

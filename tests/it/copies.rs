@@ -1,4 +1,5 @@
-//! The copies of its state that a node keeps by itself: written when something has changed, thinned, and in nobody's way.
+//! The copies of its state that a node keeps by itself: written when something has changed, thinned out, and
+//! never in the way of other work.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +50,7 @@ async fn a_node_keeps_copies_by_itself() {
     assert_eq!(seen.len(), 6, "each change has one");
     wait_for("old ones go", async || (copies(&dir).len() == 4).then_some(())).await;
     assert!(foreign.exists() && copies(&dir).iter().filter(|path| seen.contains(*path)).count() == 3);
-    // Nothing changes: nothing is written, and that is a success.
+    // If there is no change, there is no new copy, and that counts as a success.
     let (before, last) =
         (copies(&dir), metric(&cluster, "eldest_backup_last_success_timestamp_seconds").await);
     wait_for("it looks again", async || {
@@ -57,7 +58,7 @@ async fn a_node_keeps_copies_by_itself() {
     })
     .await;
     assert_eq!(copies(&dir), before);
-    // The folder goes, and comes back.
+    // The folder disappears, and comes back.
     fs::rename(&dir, folder.path().join("away")).expect("a rename");
     wait_for("the status says so", async || {
         let remark = cluster.status_of(1, "remark").await;

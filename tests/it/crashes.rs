@@ -1,4 +1,4 @@
-//! kill -9, one after the other and all at once.
+//! kill -9: one node after the other, and all at once.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ async fn each_node_in_turn_is_killed_and_returns_under_load() {
     let load = Load::start(&cluster, "load");
     for id in cluster.ids() {
         cluster.kill9(id);
-        // Two of three go on, whoever led.
+        // Two of three still accept writes, whichever node led.
         cluster.write_doc(&format!("without-{id}"), id.into()).await;
         cluster.start(id);
         cluster.is_ready(id).await;
@@ -28,7 +28,8 @@ async fn each_node_in_turn_is_killed_and_returns_under_load() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Each of the four writers waits for an answer before it writes again: with nine documents, one of them has had two answers.
+/// Each of the four writers waits for an answer before it writes again: with nine documents, one of
+/// them has had two answers.
 async fn has_had_answers(cluster: &Cluster, prefix: &str) {
     watch_for("the load has had answers", async || {
         let found = documents(cluster, 1, &format!("{prefix}/")).await.len();
@@ -68,7 +69,7 @@ async fn torn_last_lines_on_every_disk_are_cut_and_nothing_else() {
     }
     let leader = cluster.leader().await;
     let acknowledged = cluster.status_of(leader, "commit_index").await.as_u64().expect("an index");
-    // A disk notes that it counts. It says so at once when it comes back, unless it is doubted.
+    // A disk notes that it is admitted. It says so at once when it comes back, unless it is doubted.
     for id in cluster.ids() {
         cluster.counts(id).await;
     }

@@ -1,4 +1,5 @@
-//! Clients that ask for much: what they may ask for takes nothing away from the cluster, nor from those who hold something.
+//! Clients that ask for much: their calls take nothing away from the cluster, nor from
+//! clients that hold something.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +10,15 @@ use tokio::task::JoinSet;
 
 use crate::harness::{Answer, Call, Cluster, Plan, Silence, problem, wait_for};
 
-/// Each says of itself as much as it may, or nearly: some 12 KB.
+/// Each process has nearly as much metadata as is allowed: some 12 KB.
 const PROCESSES: usize = 400;
 const NAMES: usize = 1500;
 
-/// On each follower, and how often each of them asks.
+/// The readers on each follower, and the number of reads of each.
 const READERS: usize = 16;
 const READS: usize = 5;
 
-/// The test ends long before a waiter gives its call up.
+/// The test ends long before a waiter gives up its call.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A ttl that no test outlasts.
@@ -44,7 +45,7 @@ async fn register_all(cluster: &Arc<Cluster>) {
     writers.join_all().await;
 }
 
-/// Who leads, and since when, by each node's word.
+/// The epoch that each node reports.
 async fn epochs(cluster: &Cluster) -> Vec<Value> {
     let mut epochs = Vec::new();
     for id in cluster.ids() {
@@ -53,10 +54,11 @@ async fn epochs(cluster: &Cluster) -> Vec<Value> {
     epochs
 }
 
-/// It takes a follower long to find what no process has. What its leader says gets through all the same.
+/// A follower takes long to find a capability that no process has. Messages of its leader still get through.
 #[tokio::test]
 async fn who_looks_for_what_nobody_has_deposes_no_leader() {
-    // Long enough for a busy machine, and short beside what these reads take together.
+    // This is long enough for a busy machine, and short compared with the time that
+    // these reads take together.
     let patience = "timing.dead_after_ms = 2000";
     let cluster = Arc::new(Plan::new(3).brisk().config(patience).start().await);
     register_all(&cluster).await;
@@ -77,7 +79,7 @@ async fn who_looks_for_what_nobody_has_deposes_no_leader() {
     assert_eq!(epochs(&cluster).await, before);
 }
 
-/// Every page says where to go on, until all has been looked at.
+/// Every page says where to continue, until everything has been searched.
 #[tokio::test]
 async fn who_goes_on_finds_what_is_there() {
     let cluster = Arc::new(Cluster::of(1).await);
@@ -114,7 +116,8 @@ async fn waits_or_is_refused(
     .await
 }
 
-/// Those who wait for roles have places of their own: whoever fills them keeps nobody from holding what it holds.
+/// Calls that wait for roles have their own places: a client that fills them keeps no holder
+/// from renewing or releasing.
 #[tokio::test]
 async fn who_waits_takes_no_seat_from_who_renews() {
     let cluster = Arc::new(Plan::new(1).config("[limits]\nrequests = 64\n").start().await);
@@ -123,7 +126,8 @@ async fn who_waits_takes_no_seat_from_who_renews() {
         Call::post("/v1/roles/r/acquire").json(&body)
     };
     let held = cluster.answer(1, acquire("holder", 0)).await.expect(200).json();
-    // They come one after the other: many at once would fill the places of writes for a moment, before they wait.
+    // They come one after the other: many at once would fill the places of writes for a
+    // moment, before they wait.
     let mut waiters = JoinSet::new();
     let refused = loop {
         let (asked, call) = (cluster.clone(), acquire(&format!("w{}", waiters.len()), 60_000));

@@ -1,4 +1,5 @@
-//! The page at `/`, in a real browser: used as people do, and judged by what it shows and what the cluster has.
+//! The page at `/`, in a real browser: used as people use it, and checked by what it shows
+//! and what the cluster has.
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn no_browser() -> bool {
     left_out("ELDEST_SKIP_BROWSER", "the dashboard in a browser")
 }
 
-/// Nothing that the policy has stopped, and nothing that a script has tripped over.
+/// The Content Security Policy has blocked nothing, and no script has failed.
 async fn is_content(browser: &Browser) {
     let complaints = browser.complaints().await;
     let serious = |line: &&String| line.contains("Content Security Policy") || line.contains("Uncaught");
@@ -71,7 +72,7 @@ async fn the_crown_moves_by_itself_and_documents_are_edited() {
     browser.click("a[href='#timeline']").await;
     browser.shows(&format!("node-{second} leads, in epoch")).await;
     browser.shows(&format!("gave up node-{first}")).await;
-    // What was clicked has the focus from then on, and the view goes on all the same.
+    // The clicked element has the focus from then on, and the view is still updated.
     browser.click("details summary").await;
     cluster.answer(other, Call::post("/elect").json(&json!({"node_idx": third}))).await.expect(200);
     browser.shows(&format!("node-{third} leads, in epoch")).await;
@@ -94,7 +95,7 @@ async fn the_crown_moves_by_itself_and_documents_are_edited() {
     let text = cluster.answer(other, Call::get("/v1/docs/app%2Fa")).await.expect(200).text();
     assert!(text.contains("12345678901234567890.50"), "all its digits are there: {text}");
 
-    // Somebody else is faster.
+    // Another client writes first.
     cluster.answer(other, Call::put("/v1/docs/app%2Fa").json(&json!({"n": 2}))).await.expect(200);
     browser.write("[data-editor] textarea", "{\"n\": 3}").await;
     browser.click("[data-editor] button[type=submit]").await;

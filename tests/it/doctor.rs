@@ -6,14 +6,14 @@ use crate::harness::{Call, Cluster, Network, Plan, eldest, watch_for};
 
 const WRONG: i32 = 12;
 
-/// How it ends, and what it prints of itself and of what is wrong.
+/// Its exit code, its stdout and its stderr.
 fn doctor(urls: &str, more: &[&str]) -> (Option<i32>, String, String) {
     let output = eldest(&[&["doctor", "--url", urls], more].concat());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// What is wrong, but for what is only a slow machine's.
+/// The findings, except for those that only a slow machine causes.
 fn findings(cluster: &Cluster, more: &[&str]) -> Vec<Value> {
     let (code, out, err) = doctor(&cluster.urls().join(","), &[&["--json"], more].concat());
     let said: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
@@ -24,7 +24,7 @@ fn findings(cluster: &Cluster, more: &[&str]) -> Vec<Value> {
     all.into_iter().filter(|finding| !of_the_machine.iter().any(|about| finding["about"] == *about)).collect()
 }
 
-/// Until this is all that is wrong: what a cluster says of a change is a moment behind it.
+/// Waits until these are the only findings: a cluster reports a change a moment late.
 async fn settles(what: &str, cluster: &Cluster, more: &[&str], wanted: Value) {
     watch_for(what, async || {
         let found = findings(cluster, more);
@@ -52,7 +52,7 @@ async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
         assert_eq!(code, Some(WRONG), "{out}{err}");
         assert!(err.contains("wrong"), "{err}");
         let down = format!("node-{follower}: does not answer");
-        // For a moment another node may answer late, or no node lead.
+        // For a moment another node may answer late, or no node may lead.
         let is_all = out.starts_with("2 of 3 nodes answer; node-") && out.contains(&down);
         if is_all && out.contains("next: ") { Ok(()) } else { Err(out) }
     })

@@ -69,7 +69,7 @@ async fn conditions_hold_or_nothing_happens() {
     problem(&cluster.answer(3, Call::get(path("k"))).await, 404, "not_found");
 }
 
-/// P59: whoever was replaced changes nothing more, with whatever revision it knows, by any node.
+/// P59: a holder that was replaced changes nothing more, with any revision that it knows, through any node.
 #[tokio::test]
 async fn who_no_longer_holds_the_role_writes_nothing() {
     let cluster = Cluster::of(3).await;
@@ -107,7 +107,7 @@ async fn who_no_longer_holds_the_role_writes_nothing() {
             told.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!((&told[0]["code"], &told[1]["result"]["key"]), (&json!("role_not_held"), &json!("k")));
     }
-    // A condition that would not be looked at is refused.
+    // A condition that would not be checked is refused.
     let others =
         ["/v1/commands", "/v1/channels/c", "/v1/roles/r/acquire", "/v1/tokens", "/v1/conflicts/x/apply"];
     let others = others.map(|other| Call::post(other).raw_json("[]"));
@@ -167,7 +167,7 @@ async fn keys_of_every_kind_are_kept_apart() {
     for (number, key) in keys.iter().enumerate() {
         let read = cluster.answer(3, Call::get(path(key))).await.expect(200);
         assert_eq!(read.json(), json!(number), "{key}");
-        // However a client writes the slash.
+        // A client may write the slash either way.
         let encoded = path(key).replacen("/v1/docs/", "", 1).replace('/', "%2F");
         let read = cluster.answer(2, Call::get(format!("/v1/docs/{encoded}"))).await.expect(200);
         assert_eq!(read.json(), json!(number), "{key}");
@@ -275,7 +275,7 @@ async fn nothing_gets_a_name_that_nobody_can_see() {
             "{refused}"
         );
     }
-    // What may be there from before can be looked for, and removed.
+    // Such names may exist from before: they can be looked up and removed.
     problem(&cluster.answer(2, Call::get(format!("/v1/docs/{blank}"))).await, 404, "not_found");
     problem(&cluster.answer(2, Call::delete(format!("/v1/docs/{blank}"))).await, 404, "not_found");
 }

@@ -1,4 +1,4 @@
-//! `eldest drill` on real nodes: by commands, by hand, broken off.
+//! `eldest drill` on real nodes: by commands, by hand, and interrupted.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ const SHORT: &str = "300ms";
 /// A drill may take a minute for each step before it gives up by itself.
 const ENDS_WITHIN: Duration = Duration::from_secs(300);
 
-/// A drill that runs. Its words go to files, so that no read of them can block.
+/// A running drill. Its output goes to files, so that no read can block.
 struct Drill {
     child: Child,
     out: PathBuf,
     err: PathBuf,
-    /// How many bytes of stderr have been heard.
+    /// The number of bytes of stderr that were read.
     heard: usize,
 }
 
@@ -38,7 +38,7 @@ impl Drill {
     }
 
     fn start_slowly(cluster: &Cluster, words: &[&str], settle: &str) -> Drill {
-        // Whoever runs this test may have been told by `nohup` to ignore SIGHUP, and what is ignored is inherited.
+        // This test may run under `nohup`, which ignores SIGHUP, and an ignored signal is inherited.
         let mut command = Command::new("env");
         command
             .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_eldest"), "drill"])
@@ -52,7 +52,7 @@ impl Drill {
         Drill { child: command.spawn().expect("the binary runs"), out, err, heard: 0 }
     }
 
-    /// Waits until it says so on stderr, after what has been heard before.
+    /// Waits until the drill prints this to stderr, after the part that was already read.
     async fn says(&mut self, wanted: &str) {
         let Drill { child, err, heard, .. } = self;
         *heard = watch_for(wanted, async || {
@@ -69,7 +69,7 @@ impl Drill {
         .await;
     }
 
-    /// Its code and its report.
+    /// Its exit code, its report and its stderr.
     async fn ends(mut self) -> (Option<i32>, Value, String) {
         let ending = async {
             loop {
@@ -96,7 +96,7 @@ fn is_well((code, report, err): &(Option<i32>, Value, String), kind: &str, node:
     assert_ne!(report["changes"][0]["leader"], report["node"]["name"], "{report}");
 }
 
-/// What it wrote is gone.
+/// Everything that the drill wrote is gone.
 async fn is_clean(cluster: &Cluster) {
     let leader = cluster.leader().await;
     let docs = cluster.answer(leader, Call::get("/v1/docs?prefix=drill/")).await.expect(200);
@@ -117,7 +117,8 @@ async fn a_handover() {
 
 #[tokio::test]
 async fn a_leader_that_is_frozen_by_a_command() {
-    // In a calm cluster the node that is frozen is surely the leader. Its silence is noticed after ten seconds.
+    // In a calm cluster the frozen node is certain to be the leader. Its silence is
+    // noticed after ten seconds.
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     let pid = cluster.node(leader).pid().expect("it runs");
@@ -176,7 +177,7 @@ async fn what_it_broke_is_mended_when_it_is_broken_off() {
 async fn another_has_come_to_lead_before_anything_is_broken() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
-    // The drill waits for so long: the other node has come to lead by then, and the drill has noticed.
+    // The drill waits this long: by then the other node leads, and the drill has noticed.
     let mut drill = Drill::start_slowly(&cluster, &["failover", "--break", "false"], "10s");
     drill.says("are under way").await;
     let next = cluster.others(leader)[0];

@@ -1,4 +1,4 @@
-//! Elections and votes: commands 3 and 4 of the seed's log, and every rule that they have.
+//! Elections and votes: commands 3 and 4 of the seed's log, and all their rules.
 
 use serde_json::{Value, json};
 

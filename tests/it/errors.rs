@@ -1,4 +1,4 @@
-//! Every error is a problem with a code of its own, whoever in the process noticed it.
+//! Every error is a problem with its own code, no matter which part of the process noticed it.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ async fn sizes_and_types_beyond_the_bounds_are_named() {
     let cluster = Cluster::of(1).await;
     let large = format!("\"{}\"", "x".repeat(3 << 20));
     problem(&cluster.answer(1, Call::put("/v1/docs/k").raw_json(&large)).await, 413, "body_too_large");
-    // What only announces itself as too large is refused before it comes.
+    // A body whose announced length is too large is refused before it arrives.
     let mut raw = Raw::connect(cluster.node(1)).await;
     raw.send(b"PUT /v1/docs/k HTTP/1.1\r\nhost: node-1\r\ncontent-length: 99999999\r\n\r\n").await;
     let text = String::from_utf8(raw.read_to_end().await).expect("text");
@@ -67,12 +67,12 @@ async fn sizes_and_types_beyond_the_bounds_are_named() {
     problem(&cluster.answer(1, xml).await, 415, "unsupported_media_type");
     let with_header = |bytes| Call::get("/v1/status").header("x-long", "y".repeat(bytes));
     problem(&cluster.answer(1, with_header(20_000)).await, 431, "request_header_fields_too_large");
-    // What does not even fit where heads are read into is refused without many words.
+    // A head that does not even fit into the read buffer is refused without a problem body.
     cluster.answer(1, with_header(300_000)).await.expect(431);
     cluster.answer(1, Call::get("/v1/status")).await.expect(200);
 }
 
-/// curl sends its own type with `-d`; a body is judged by what it is.
+/// curl sends its own type with `-d`; a body is judged by its content.
 #[tokio::test]
 async fn what_curl_sends_by_default_is_taken() {
     let cluster = Cluster::of(1).await;
@@ -103,7 +103,7 @@ async fn without_a_majority_the_reason_is_named() {
     cluster.write_doc("k", 1).await;
     cluster.kill9(1);
     cluster.kill9(2);
-    // A leader that has not noticed yet may take a write whose outcome stays unknown.
+    // A leader that has not noticed yet may accept a write whose outcome stays unknown.
     wait_for("the loss is noticed", async || cluster.status(3).await?["leader"].is_null().then_some(()))
         .await;
     for call in [
@@ -124,7 +124,7 @@ async fn without_a_majority_the_reason_is_named() {
 }
 
 /// A leader that cannot know whether its write will stand says so. The two others are frozen, not dead: they
-/// may yet take the record.
+/// may still take the record.
 #[tokio::test]
 async fn an_unknown_outcome_is_named_and_safe_to_repeat() {
     let cluster = Plan::new(3).config("limits.request_timeout_ms = 2000").start().await;
@@ -161,7 +161,7 @@ async fn too_much_at_once_is_refused_at_once() {
         Plan::new(3).config("limits.uncommitted = 1\nlimits.request_timeout_ms = 2000").start().await;
     let leader = cluster.leader().await;
     let cluster = std::sync::Arc::new(cluster);
-    // Nothing commits while the others are frozen, so the bound is reached by the second write.
+    // No write commits while the others are frozen, so the second write reaches the bound.
     cluster.others(leader).iter().for_each(|id| cluster.stop(*id));
     let put = |number: u64| {
         let cluster = cluster.clone();

@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Cluster, eldest, wait_for};
 
-/// One `eldest exec`. Its words go to a file: a pipe would stay open as long as any process that it has started.
+/// One `eldest exec`. Its output goes to a file: a pipe would stay open as long as any
+/// process that it has started.
 struct Exec {
     child: Child,
     stderr: PathBuf,
 }
 
-/// A folder for what commands leave behind.
+/// A folder for the files that commands leave behind.
 struct Place {
     folder: PathBuf,
     nodes: String,
@@ -37,7 +38,7 @@ impl Place {
         self.folder.join(name)
     }
 
-    /// `options` before the command, which is a shell's, in the folder.
+    /// `options` stand before the command, which a shell runs in the folder.
     fn start(&self, options: &[&str], script: &str) -> Exec {
         self.start_command(options, &["sh", "-c", script])
     }
@@ -51,7 +52,7 @@ impl Place {
         Exec { child: command.spawn().expect("the binary starts"), stderr }
     }
 
-    /// What the command has written into this file, once it has.
+    /// The text that the command has written into this file, once it is complete.
     async fn written(&self, name: &str) -> String {
         let path = self.path(name);
         wait_for("the command writes", async || {
@@ -73,7 +74,7 @@ impl Exec {
         kill_process(pid, signal).expect("our own process takes signals");
     }
 
-    /// The exit code, and what was said.
+    /// The exit code, and the text on stderr.
     async fn end(&mut self) -> (Option<i32>, String) {
         let status =
             wait_for("eldest exec ends", async || self.child.try_wait().expect("our own child")).await;
@@ -93,7 +94,8 @@ impl Drop for Exec {
     }
 }
 
-/// As the kernel tells it: `R`, `S`, `T` for frozen; none if it is gone, or dead and not collected.
+/// The state as the kernel reports it: `R`, `S`, `T` for frozen; None if the process is
+/// gone, or dead and not reaped.
 fn state(pid: i32) -> Option<char> {
     let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     let state = text.rsplit(") ").next()?.chars().next()?;
@@ -108,7 +110,7 @@ async fn is_free(cluster: &Cluster) {
     wait_for("the role is free", async || role(cluster).await["leader"].is_null().then_some(())).await;
 }
 
-/// Nobody is left to give it back: the kernel closes the connection that the role is held by.
+/// No process is left to release the role: the kernel closes the connection that the role is tied to.
 #[tokio::test]
 async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() {
     let cluster = Cluster::of(3).await;
@@ -124,7 +126,7 @@ async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() 
     assert_eq!(next.code().await, 0);
 }
 
-/// Which needs no cluster.
+/// This needs no cluster.
 #[tokio::test]
 async fn what_it_ends_with_when_nobody_is_there() {
     let run = |words: &[&str]| {
@@ -146,7 +148,7 @@ async fn what_it_ends_with_when_nobody_is_there() {
     assert!(said.contains("127.0.0.1:1"), "{said}");
 }
 
-/// The lease was granted under a secret, which the command is told.
+/// The lease was granted under a secret, which the command gets.
 #[tokio::test]
 async fn a_command_writes_in_the_name_of_its_role_and_binds_documents_to_it() {
     let cluster = Cluster::of(1).await;
@@ -183,7 +185,7 @@ async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
 
     let mut next = place.start(&["--wait"], "echo $ELDEST_TOKEN >next");
     wait_for("it waits", async || (role(&cluster).await["waiting"] == json!(1)).then_some(())).await;
-    // The test opens it for reading, too, so that it need not wait until the command does.
+    // The test opens it for reading as well, so that it need not wait until the command does.
     let mut gate = File::options().read(true).write(true).open(place.path("gate")).expect("the gate");
     gate.write_all(b"go\n").expect("a pipe has room for a word");
     assert_eq!(exec.code().await, 7);
@@ -243,7 +245,7 @@ async fn who_waits_gives_its_place_up() {
 async fn what_a_command_leaves_behind_is_killed_before_the_role_is_free() {
     let cluster = Cluster::of(1).await;
     let place = Place::of(&cluster);
-    // The grandchild is an orphan, too.
+    // The grandchild is an orphan.
     let script = "(sh -c 'trap \"\" TERM HUP; echo $$ >deep; exec sleep 1000' &) ; while ! test -s deep; do sleep 0.01; done; exit 3";
     let mut exec = place.start(&[], script);
     assert_eq!(exec.code().await, 3);
@@ -263,7 +265,7 @@ async fn a_command_dies_with_whoever_holds_its_role() {
     is_free(&cluster).await;
 }
 
-/// Nobody can prove the lease, so nothing of the command is left when it ends.
+/// The lease cannot be renewed, so nothing of the command is left when it ends.
 #[tokio::test]
 async fn a_lost_lease_kills_the_command() {
     let cluster = Cluster::of(3).await;
@@ -284,15 +286,16 @@ async fn a_lost_lease_kills_the_command() {
 async fn doubt_freezes_a_command_and_a_proof_lets_it_go_on() {
     let cluster = Cluster::of(3).await;
     let place = Place::of(&cluster);
-    // The command is frozen after two thirds of the ttl and killed after nine tenths: a proof has ten seconds. A connection
-    // beside the lease would be given up after 15 s of silence, and leave half a second.
+    // The command is frozen after two thirds of the ttl and killed after nine tenths: a renewal has
+    // ten seconds. A connection in addition to the lease would be given up after 15 s of silence,
+    // and leave half a second.
     let options = ["--ttl", "45s", "--held-by", "lease"];
     let mut exec = place.start(&options, "echo $$ >pid; exec sleep 1000");
     let pid = place.pid("pid").await;
     let token = role(&cluster).await["token"].clone();
     cluster.ids().for_each(|id| cluster.stop(id));
     wait_for("it is frozen", async || (state(pid) == Some('T')).then_some(())).await;
-    // Whoever says so: it goes on only with a proof.
+    // Another process may send SIGCONT as well, but the command continues only after a renewal.
     exec.signal(Signal::CONT);
     for _ in 0..25 {
         assert_eq!(state(pid), Some('T'), "no proof has come yet");

@@ -1,4 +1,5 @@
-//! The feed of real nodes: whoever reads it misses nothing and hears nothing twice, whatever becomes of the node that it reads from.
+//! The feed of real nodes: a reader misses nothing and hears nothing twice, whatever happens to the
+//! node that it reads from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Call, Cluster, Events, Plan, Raw, Told, problem, query, watch_for};
 use crate::load::{Load, documents};
 
-/// One client of the feed: it reads on wherever somebody tells it something, from where it was.
+/// One client of the feed: it continues at any node, from where it was.
 struct Reader {
     path: &'static str,
     last: Option<String>,
-    /// Of changes, in the order in which they came.
+    /// The ids of changes, in the order in which they came.
     ids: Vec<String>,
     keys: Vec<String>,
 }
@@ -42,7 +43,7 @@ impl Reader {
         }
     }
 
-    /// Reads until there is this key, or the node is gone.
+    /// Reads until this key comes, or the node is gone.
     async fn until(&mut self, events: &mut Events, key: &str) -> bool {
         loop {
             match events.next().await {
@@ -72,7 +73,7 @@ async fn a_reader_loses_nothing_when_its_node_is_killed() {
     let mut events = reader.open(&cluster, serving).await;
     reader.hear(&events.event().await);
     let load = Load::start(&cluster, "feed");
-    // Once the leader's readers, then a follower's; each time the dead comes back first.
+    // First the leader's readers, then a follower's; each time the dead node comes back first.
     for _ in 0..2 {
         reader.some(&mut events, 50).await;
         cluster.kill9(serving);
@@ -178,11 +179,13 @@ async fn five_hundred_hear_only_what_is_theirs() {
     }
 }
 
-/// What is kept is bounded; whoever has not read what goes is told so, and others do not notice.
+/// The backlog is bounded; a reader that has not read dropped changes gets an error, and
+/// the others do not notice.
 #[tokio::test]
 async fn a_slow_reader_is_cut_off_with_a_reason() {
     const WRITES: usize = 800;
-    // The node gives no connection up before the reader lags too far, however long a busy machine takes for that.
+    // The node does not give up a connection before the reader lags too far, even if a busy machine
+    // takes long to get there.
     let patient = "limits.answer_timeout_ms = 600000\nlimits.idle_timeout_ms = 600000";
     let cluster = Plan::new(1).config(patient).start().await;
     let mut slow = Raw::connect(cluster.node(1)).await;

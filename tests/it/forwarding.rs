@@ -1,4 +1,4 @@
-//! Any node takes any call, and every answer says who gave it.
+//! Any node takes any call, and every answer names the node that gave it.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn who_may_not_forward_names_the_leader() {
             assert_eq!(refused["leader_node"]["url"], cluster.node(leader).url(), "{refused}");
             assert_eq!(refused["retryable"], true, "{refused}");
         }
-        // A state however old is everybody's to give.
+        // Any node may serve its own state, however old.
         cluster.answer(follower, Call::get("/v1/docs?level=local&forward=no")).await.expect(200);
     }
     let put = Call::put("/v1/docs/k?forward=no").raw_json("1");
@@ -103,12 +103,12 @@ async fn a_request_keeps_its_id_on_every_way() {
     }
 }
 
-/// What waits for every follower says so: the seed's rule.
+/// A write that waits for every follower says so: the seed's rule.
 #[tokio::test]
 async fn with_ack_all_every_node_has_it_when_it_is_acknowledged() {
-    // A node that is given no processor for a second is suspected, and not waited for: here it has ten.
+    // A node that gets no processor for a second is suspected, and not waited for: here it has ten seconds.
     let cluster = Plan::new(3).config("ack = \"all\"").start().await;
-    // A disk that was let in a moment ago is counted once its node has said that it knows.
+    // A disk that was admitted a moment ago is counted once its node has said that it knows.
     watch_for("every disk counts", async || {
         let written = cluster.answer(1, Call::put("/v1/docs/first").raw_json("1")).await;
         match written.header("eldest-acks") {
@@ -122,7 +122,7 @@ async fn with_ack_all_every_node_has_it_when_it_is_acknowledged() {
         let written = cluster.answer(number % 3 + 1, put).await.expect(201);
         assert_eq!(written.header("eldest-acks"), Some("3/3"), "{}", written.show());
     }
-    // One that is known to be dead does not hold the others up.
+    // A node that is known to be dead does not hold up the others.
     cluster.kill9(3);
     cluster.write_doc("after", 1).await;
 }

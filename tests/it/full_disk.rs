@@ -1,17 +1,18 @@
-//! A disk without room: what was acknowledged stays, nothing more is, and it ends by itself.
+//! A disk without room: acknowledged writes stay, no more are accepted, and all is well
+//! again once there is room.
 
 use std::sync::Arc;
 
 use crate::harness::{Call, Cluster, Plan, SmallDisk, wait_for};
 use crate::load::{Load, Tally};
 
-/// Room for what a node lays out when it starts and some segments more.
+/// Room for the files that a node creates at its start, and for some more segments.
 const MEBIBYTES: u64 = 96;
 
 /// Large enough that a segment is soon full.
 const VALUE_BYTES: usize = 200_000;
 
-/// A cluster whose nodes have small disks of their own; the disks go after it.
+/// A cluster whose nodes have their own small disks; the disks are unmounted after the cluster has ended.
 async fn on_small_disks() -> Option<(Vec<SmallDisk>, Arc<Cluster>)> {
     let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let name = format!("small-{}-{:?}", std::process::id(), std::thread::current().id());
@@ -39,7 +40,7 @@ async fn the_leader_with_a_full_disk_hands_over() {
     let load = Load::start(&cluster, "load");
     let old = cluster.leader().await;
     disks[old as usize - 1].fill();
-    // Until its segment is full nothing is missing.
+    // There is room until its segment is full.
     wait_for("the leader notices", async || {
         let _ = cluster.ask(old, &big("fill")).await;
         let noticed = disk_full(&cluster, old).await && !cluster.says_it_leads(old).await;
@@ -69,12 +70,12 @@ async fn the_leader_with_a_full_disk_hands_over() {
 async fn where_no_disk_has_room_writes_are_refused_and_local_reads_go_on() {
     let Some((disks, cluster)) = on_small_disks().await else { return };
     cluster.write_doc("before", 1).await;
-    // Two disks are enough for an acknowledgement, and the local reads below ask the third, too.
+    // Two disks are enough for an acknowledgement, and the local reads below ask the third node as well.
     cluster.equal_states(&[1, 2, 3]).await;
     disks.iter().for_each(SmallDisk::fill);
     wait_for("writes are refused", async || {
         let answer = cluster.ask(1, &big("fill")).await.ok()?;
-        // A leader that has a record which nobody has room for steps down, and nobody can follow it.
+        // A leader with a record that no disk has room for steps down, and no node can follow it.
         (answer.status == 503).then_some(())
     })
     .await;

@@ -1,6 +1,6 @@
-//! Ten thousand requests that nobody should send, and bytes that are no requests at all.
+//! Ten thousand requests that no client should send, and bytes that are no requests at all.
 //!
-//! The node may refuse them or close; it does not hang, does not fail, does not grow, and goes on serving.
+//! The node may refuse them or close; it does not hang, does not fail, does not grow, and still serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ const REQUESTS: u64 = 10_000;
 
 const NOISES: u64 = 400;
 
-/// At a time: more would only wait for two cores.
+/// At the same time: more would only wait for two cores.
 const CALLERS: u64 = 16;
 
-/// Room for caches and connections; what leaks per request is a multiple of it after so many.
+/// Room for caches and connections; a leak in each request would be a multiple of it after so many.
 const GROWTH_MOST_KIB: u64 = 64 << 10;
 
 /// Sizes are compared once everything has been touched.
@@ -56,7 +56,7 @@ async fn one(cluster: &Cluster, node: u32, request: &[u8]) {
     let fine = status < 500 || status == 503;
     assert!(fine, "{} to {}", String::from_utf8_lossy(&answer), shown());
     let text = String::from_utf8_lossy(&answer).to_lowercase();
-    // An answer to HEAD has no body to explain anything in.
+    // An answer to HEAD has no body that could explain anything.
     let explained = status < 400 || request.starts_with(b"HEAD") || text.contains("application/problem+json");
     assert!(explained, "no problem in {text} to {}", shown());
 }
@@ -90,7 +90,7 @@ async fn malformed_requests_of_all_kinds_on_every_route() {
     assert_eq!(cluster.status_of(1, "epoch").await, epoch, "a malformed request changed the leader");
 }
 
-/// No answer is owed to these; an end is.
+/// The node need not answer these, but it must close the connection.
 #[tokio::test]
 async fn bytes_that_are_no_requests() {
     let short = "limits.header_timeout_ms = 500\nlimits.body_timeout_ms = 500\nlimits.idle_timeout_ms = 500";

@@ -11,8 +11,8 @@ fn user(name: &str, key: &str) -> Call {
     Call::command("CreateUser", json!({"name": name})).header("idempotency-key", key)
 }
 
-/// How many users were created, by what this node's own disk holds of what the node has applied. The disks of a majority are
-/// enough for a write, so the node's own may come later.
+/// The number of users created, by the records on this node's own disk up to the index that it has applied.
+/// The disks of a majority are enough for a write, so the node's own may get it later.
 async fn created_on_disk(cluster: &Cluster, id: u32) -> usize {
     let applied = cluster.status_of(id, "applied_index").await.as_u64().expect("an index");
     let lines: BTreeMap<u64, LogLine> = wait_for("the disk holds what is applied", async || {
@@ -33,9 +33,9 @@ async fn a_replay_gives_the_first_answer() {
         assert_eq!(again["epoch"], first["epoch"]);
         assert_eq!(again["result"], first["result"]);
     }
-    // Without the key it is another call, judged anew.
+    // Without the key it is another call, and is judged again.
     problem(&cluster.answer(1, Call::command("CreateUser", json!({"name": "a"}))).await, 409, "exists");
-    // What came between does not matter.
+    // Changes in between do not matter.
     cluster.answer(1, Call::command("RemoveUser", json!({"name": "a"}))).await.expect(200);
     let again = cluster.answer(2, user("a", "once")).await.expect(200).json();
     assert_eq!(again["index"], first["index"]);
@@ -71,7 +71,7 @@ async fn a_key_belongs_to_one_body() {
     problem(&cluster.answer(1, Call::get("/v1/users/b")).await, 404, "not_found");
 }
 
-/// Only writes that changed something are remembered: what was refused is judged anew.
+/// A call that changed nothing is not remembered: after a refusal it is judged again.
 #[tokio::test]
 async fn a_rejection_is_not_remembered() {
     let cluster = Cluster::of(3).await;
@@ -110,7 +110,7 @@ async fn over_a_failover_it_is_applied_once() {
 
 async fn repeat_until_answered(cluster: &Cluster, leader: u32, number: usize) {
     let call = user(&format!("user-{number}"), &format!("key-{number}"));
-    // Whatever comes of the first one, the same call is repeated until there is an answer.
+    // The same call is repeated until there is an answer, no matter how the first one ended.
     let first = cluster.ask(leader, &call).await;
     let answer = wait_for("an answer", async || {
         let running = cluster.running();
@@ -124,7 +124,7 @@ async fn repeat_until_answered(cluster: &Cluster, leader: u32, number: usize) {
     }
 }
 
-/// The leader dies while calls are under way: nobody knows which of them it has taken, and every retry tells.
+/// The leader dies while calls are under way: their outcome is unknown until a retry is answered.
 #[tokio::test]
 async fn calls_cut_off_by_a_crash_are_safe_to_repeat() {
     let cluster = Cluster::of(3).await;

@@ -1,4 +1,5 @@
-//! Two sides that cannot become one serve their clients, say why, and become one once an operator has seen to it (P48).
+//! Two sides that cannot merge serve their clients, say why, and merge once an operator has
+//! removed the cause (P48).
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What everybody can read of a lease is not enough to speak for it (P53).
+//! The public part of a lease is not enough to act for its holder (P53).
 
 use serde_json::json;
 
@@ -47,7 +47,7 @@ async fn who_reads_a_role_cannot_speak_for_its_holder() {
     }
     let again = cluster.answer(3, order("acquire", own)).await.expect(200).json();
     assert_eq!((&again["outcome"], &again["token"]), (&json!("already_leader"), &seen["token"]));
-    // Only a leader tells its log.
+    // A follower does not show its log.
     let log = caught_up(&cluster, cluster.leader().await, 0).await.to_string();
     assert!(log.contains("\\\"instance_id\\\":\\\"i\\\"") && !log.contains("secret"), "{log}");
     let release = order("release", tenure).header("Eldest-Secret", SECRET);

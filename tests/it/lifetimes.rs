@@ -1,5 +1,5 @@
-//! Documents that end by themselves, on real nodes (P54): with a role or a process, or by their ttl, while leaders die and everything is
-//! started anew.
+//! Documents that end by themselves, on real nodes (P54): with a role or a process, or by their ttl, while
+//! leaders die and all nodes are restarted.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::harness::{Call, Cluster, Events, problem, wait_for};
 /// A ttl that no test outlasts.
 const LONG: u64 = 3_600_000;
 
-/// Puts it, bound to a lease or for a time.
+/// Writes a document that is bound to a lease or has a ttl.
 async fn put(cluster: &Cluster, key: &str, ending: &str) {
     cluster.eventually(Call::put(format!("/v1/docs/{key}?{ending}")).raw_json("1")).await.expect(201);
 }
@@ -30,7 +30,7 @@ async fn reader(cluster: &Cluster, node: u32) -> Events {
     wait_for("a node tells", async || cluster.events(node, path).await.ok()).await
 }
 
-/// The deletions that the feed tells next: key, and why.
+/// The deletions that the feed reports next: key and reason.
 async fn gone(feed: &mut Events, count: usize) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let mut gone = BTreeMap::new();
@@ -47,7 +47,7 @@ fn told(gone: &[(&str, &str)]) -> BTreeMap<String, String> {
     gone.iter().map(|(key, why)| (key.to_string(), why.to_string())).collect()
 }
 
-/// By each node's own state.
+/// Checks each node's own state.
 async fn only_the_one_that_stays(cluster: &Cluster) {
     for id in cluster.ids() {
         wait_for("the ends have come to every node", async || {
@@ -74,7 +74,7 @@ async fn documents_end_by_records_whoever_leads() {
     put(&cluster, "end/soon", "ttl_ms=1000").await;
     assert_eq!(gone(&mut feed, 1).await, told(&[("end/soon", "expired")]));
 
-    // Who counts dies, and the one after it knows of all of them.
+    // The leader that counts the ttl dies, and the next one knows of all documents.
     put(&cluster, "end/soon", "ttl_ms=2000").await;
     cluster.kill9(leader);
     assert_ne!(cluster.leader().await, leader);
@@ -90,7 +90,7 @@ async fn documents_end_by_records_whoever_leads() {
     only_the_one_that_stays(&cluster).await;
     cluster.equal_states(&[1, 2, 3]).await;
 
-    // What is bound is bound by what is on disk.
+    // The records on disk bind documents, so they are bound after a restart as well.
     let tenure = acquire(&cluster, "s").await;
     put(&cluster, "end/later", &format!("with=role/s&token={}", tenure["token"])).await;
     put(&cluster, "end/soon", "ttl_ms=2000").await;
@@ -104,8 +104,8 @@ async fn documents_end_by_records_whoever_leads() {
     release(&cluster, "s", &tenure).await;
     only_the_one_that_stays(&cluster).await;
     cluster.equal_states(&[1, 2, 3]).await;
-    // The log says of an end by ttl, and of a role's end alone: what goes with it goes without a word.
-    // Two other disks are enough for a record: that of n1 may hold it later.
+    // A record in the log ends a ttl or a role. The documents bound to the role have no record of their end.
+    // Two other disks are enough for a record: that of n1 may get it later.
     wait_for("a record on the disk of n1 ends it", async || {
         let mut ends = cluster.log_lines(1).into_values().filter(|line| line.text.contains("107|"));
         ends.any(|line| line.text.contains("[[\"end/soon\",")).then_some(())

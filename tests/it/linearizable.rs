@@ -1,4 +1,5 @@
-//! Concurrent clients on every node, faults all the while, and a checker that knows what a register is.
+//! Concurrent clients on every node, with faults all the time, and a checker that knows
+//! the rules of a register.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,22 +13,23 @@ use crate::registers::Asker;
 
 const CLIENTS: u32 = 6;
 
-/// Few, so that they meet.
+/// Few, so that clients meet.
 const KEYS: u64 = 4;
 
-/// Faults go on for so long at least.
+/// Faults go on for at least this long.
 const LENGTH: Duration = Duration::from_secs(20);
 
-/// Operations of a kind that a verdict needs to mean anything. A busy machine takes longer for them.
+/// The number of operations of each kind that a verdict needs to mean anything. A busy
+/// machine takes longer for them.
 const ENOUGH: u64 = 200;
 
-/// To fail by.
+/// It only makes the test fail.
 const LENGTH_MOST: Duration = Duration::from_secs(180);
 
 /// A frozen node is missed after a second; some of the faults are shorter.
 const FREEZE_MOST_MS: u64 = 2_500;
 
-/// Another one may be given: the history differs in each run, what is asked and broken does not.
+/// Another seed may be given: the history differs in each run, but not the calls and the faults.
 fn seed() -> u64 {
     std::env::var("ELDEST_IT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
@@ -52,7 +54,7 @@ impl Shared {
         };
     }
 
-    /// Whether faults go on.
+    /// True if faults go on.
     fn goes_on(&self) -> bool {
         let few = [&self.done, &self.read].iter().any(|count| count.load(Ordering::Relaxed) < ENOUGH);
         let elapsed = self.began.elapsed();
@@ -92,7 +94,7 @@ async fn break_things(shared: &Shared, rng: &mut Rng) {
     while shared.goes_on() {
         let calm = Duration::from_millis(rng.below(700));
         tokio::time::sleep(calm).await;
-        // The leader half of the time.
+        // It is the leader at least half of the time.
         let node = match rng.below(2) {
             0 => rng.below(3) as u32 + 1,
             _ => cluster.leader().await,
@@ -182,11 +184,11 @@ fn report(history: &[Op]) {
     assert!(enough(done) && enough(read), "too few for a verdict that means anything");
 }
 
-/// A leader read is not linear, and yet never older than what its own client has seen through that leader; it
-/// is asked for here only to see that every level works while the leader changes.
+/// A leader read is not linear, but it is never older than what its own client has seen through that leader;
+/// the test asks for it only to show that every level works while the leader changes.
 #[tokio::test]
 async fn leader_reads_do_not_go_back_on_one_node() {
-    /// The leader changes at every thirteenth; some are written after the last change.
+    /// The leader changes at every thirteenth value; some are written after the last change.
     const LAST: u64 = 45;
     let cluster = Cluster::brisk(3).await;
     let mut last: Value = Value::from(0);

@@ -1,5 +1,5 @@
-//! Clients that write unique documents through every node while something happens to the cluster, and the
-//! promise that they hold it to: acknowledged is kept, refused never appears.
+//! Clients that write unique documents through every node during faults, and the promise that they check: an
+//! acknowledged write is kept, and a refused one never appears.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::task::JoinHandle;
 
 use crate::harness::{Call, Cluster, Silence, query, wait_for};
 
-/// Enough that there is always a write under way, few enough for two cores.
+/// Enough that a write is always under way, few enough for two cores.
 const WRITERS: u64 = 4;
 
-/// What a client may be told of a plain write to a cluster in trouble.
+/// The statuses of a plain write to a cluster in trouble.
 const EXPECTED: [u16; 6] = [200, 201, 421, 429, 503, 504];
 
-/// A page of the listing.
+/// The size of a page of the listing.
 const PAGE: usize = 500;
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub struct Load {
 pub struct Tally {
     prefix: &'static str,
     pub acked: BTreeMap<String, u64>,
-    /// Surely not applied: by the word of a node, or because nothing was sent.
+    /// Keys that are certain not to be applied: a node said so, or nothing was sent.
     pub refused: BTreeSet<String>,
     pub unknown: BTreeSet<String>,
     pub statuses: BTreeMap<u16, usize>,
 }
 
 impl Load {
-    /// Writes below this prefix, which no other load of the cluster has.
+    /// Writes below this prefix, which no other load of the cluster uses.
     pub fn start(cluster: &Arc<Cluster>, prefix: &'static str) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let writer = |number| {
@@ -67,7 +67,7 @@ async fn write(cluster: &Cluster, prefix: &'static str, writer: u64, stop: &Atom
         let value = writer * 1_000_000 + number;
         let node = (writer + number) % nodes + 1;
         tally.write(cluster, node as u32, key, value).await;
-        // Others have their turn, also when every node refuses at once.
+        // Other tasks run here, even when every node refuses at once.
         tokio::task::yield_now().await;
     }
     tally
@@ -78,7 +78,7 @@ impl Tally {
         Tally { prefix, ..Tally::default() }
     }
 
-    /// One write through one node, and what is known of it afterwards.
+    /// One write through one node; records its outcome.
     pub async fn write(&mut self, cluster: &Cluster, node: u32, key: String, value: u64) -> Option<u16> {
         let call = Call::put(format!("/v1/docs/{key}")).raw_json(&value.to_string());
         let status = match cluster.ask(node, &call).await {
@@ -109,7 +109,7 @@ impl Tally {
         }
     }
 
-    /// Holds the cluster to its word, as seen through this node.
+    /// Checks the promise, as seen through this node.
     pub async fn verify(&self, cluster: &Cluster, node: u32) {
         let odd: Vec<_> = self.statuses.keys().filter(|status| !EXPECTED.contains(status)).collect();
         assert!(odd.is_empty(), "a client was told {odd:?}");

@@ -1,15 +1,15 @@
-//! The binary from outside: real processes, real sockets, real disks, and only what the contract promises.
+//! The binary from outside: real processes, real sockets, real disks, and only the promises of the contract.
 //!
-//! Every test starts a cluster of its own. See `harness` for how, and `load` for the promise that all faults
-//! are held against. A machine that allows no mount, no network namespace or no shifted clock, or has no browser, fails
-//! the tests that need them, unless `ELDEST_SKIP_TMPFS`, `ELDEST_SKIP_NETNS`, `ELDEST_SKIP_CLOCKS`, `ELDEST_SKIP_BROWSER`
-//! or `ELDEST_SKIP_PROMETHEUS` says to leave them out, which is printed.
+//! Every test starts its own cluster. See `harness` for how, and `load` for the promise that is checked under
+//! all faults. A machine that allows no mount, no network namespace or no shifted clock, or has no browser,
+//! fails the tests that need them, unless `ELDEST_SKIP_TMPFS`, `ELDEST_SKIP_NETNS`, `ELDEST_SKIP_CLOCKS`,
+//! `ELDEST_SKIP_BROWSER` or `ELDEST_SKIP_PROMETHEUS` says to leave them out, which is printed.
 
 mod harness;
-// The simulator's checker, as it is: what it says of a history does not depend on where that was made.
+// The simulator's checker, unchanged: its verdict on a history does not depend on where the history was made.
 #[path = "../sim/linear/mod.rs"]
 mod linear;
-// The checkers of the long random test: here the gate runs their tests.
+// The checkers of the long random test: the gate runs their tests here.
 #[cfg(test)]
 #[path = "../torture/check/mod.rs"]
 mod check;

@@ -1,8 +1,9 @@
-//! What the garbage tests send: requests with something wrong in each, and noise.
+//! The requests of the garbage tests: each has something wrong, or is noise.
 
 use crate::harness::Rng;
 
-/// The routes of this version, and some of none. Not those that end leadership or the service by an empty body.
+/// The routes of this version, and some that do not exist. Routes that end leadership or the service with an
+/// empty body are left out.
 const ROUTES: [&str; 40] = [
     "/heartbeat",
     "/hearbeat",
@@ -48,7 +49,7 @@ const ROUTES: [&str; 40] = [
 
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"];
 
-/// JSON, nearly JSON, and none of what is asked for.
+/// JSON, nearly JSON, and none of it what a route expects.
 const BODIES: [&str; 26] = [
     "",
     "{",
@@ -115,13 +116,13 @@ const HEADERS: [&str; 17] = [
     "upgrade: h2c",
 ];
 
-/// Longer than any key or id may be, shorter than what a head may hold.
+/// Longer than any key or id may be, shorter than the bound of a head.
 const LONG: u64 = 4_000;
 
-/// Deeper than any value of sense, far deeper than a recursion should go.
+/// Deeper than any sensible value, and far deeper than a recursion should go.
 const DEPTH: usize = 20_000;
 
-/// A whole request with an end, whose answer ends the connection.
+/// A complete request, whose answer ends the connection.
 pub fn request(rng: &mut Rng) -> Vec<u8> {
     let method = *rng.pick(&METHODS);
     let mut target = format!("{}{}", route(rng), rng.pick(&QUERIES));
@@ -156,7 +157,7 @@ fn body(rng: &mut Rng) -> Vec<u8> {
         1 => ["[".repeat(DEPTH), "]".repeat(DEPTH)].concat().into_bytes(),
         2 => "{\"a\":".repeat(DEPTH).into_bytes(),
         3 => {
-            // A good one with one byte spoiled.
+            // A good body with one byte spoiled.
             let mut good = rng.pick(&BODIES).as_bytes().to_vec();
             if !good.is_empty() {
                 let at = rng.below(good.len() as u64) as usize;
@@ -168,7 +169,7 @@ fn body(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// Bytes that begin like something, or like nothing.
+/// Bytes that begin like a known protocol, or like none.
 pub fn noise(rng: &mut Rng) -> Vec<u8> {
     let starts: [&[u8]; 14] = [
         b"",

@@ -1,5 +1,5 @@
-//! Who belongs to the cluster is in its log: nodes are added and removed while it runs, a topology file that says something else
-//! changes nothing, and the disk of an earlier cluster of the same name stays out.
+//! The log says which nodes belong to the cluster: nodes are added and removed while it runs, a topology file
+//! that says something else changes nothing, and the disk of an earlier cluster of the same name stays out.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ async fn change(cluster: &Cluster, at: u32, body: &Value) -> Answer {
     cluster.answer(at, Call::post("/v1/members").json(body)).await
 }
 
-/// Waits until the change is taken: the one before may be under way still. A removal of unknown outcome was made if the node is
-/// not found any more.
+/// Waits until the change is accepted: the previous one may still be under way. A removal of unknown outcome
+/// was made if the node is not found any more.
 async fn changed(cluster: &Cluster, at: u32, body: &Value) {
     let mut unknown = false;
     wait_for("the members change", async || {
@@ -25,10 +25,11 @@ async fn changed(cluster: &Cluster, at: u32, body: &Value) {
     .await;
 }
 
-/// To fail by: one run of the command line.
+/// It only makes a test fail: the bound for one run of the command line.
 const COMMAND_MOST: Duration = Duration::from_secs(120);
 
-/// Runs `eldest members` with these words at the node of this address: whether all went well, and what was said.
+/// Runs `eldest members` with these words against the node at this address; returns
+/// its success and its output.
 async fn members(url: &str, words: &str) -> (bool, String) {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_eldest"));
     command.arg("members").args(words.split(' ')).env("ELDEST_URL", url).kill_on_drop(true);
@@ -38,7 +39,7 @@ async fn members(url: &str, words: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).expect("text"))
 }
 
-/// The same for a change: repeats it until the one before is on a majority of the disks.
+/// The same for a change: repeats it until the previous one is on a majority of the disks.
 async fn members_changed(url: &str, words: &str) -> String {
     wait_for("the change before is committed", async || {
         let (done, said) = members(url, words).await;
@@ -77,20 +78,20 @@ async fn one_node_comes_and_another_goes() {
     let address = cluster.node(4).url().replace("http://", "");
     let add = json!({"add": {"id": 4, "name": "node-4", "address": address}});
     starts(&cluster, 4).await;
-    // Any node takes the call, and one that is repeated changes nothing.
+    // Any node takes the call, and a repeated call changes nothing.
     changed(&cluster, 2, &add).await;
     changed(&cluster, 1, &add).await;
     votes(&cluster, leader, 4).await;
     cluster.counts(4).await;
 
-    // The leader goes: it hands over first. It ends by itself, and says why.
+    // The leader is removed: it hands over first. It ends by itself, and says why.
     let stays: Vec<u32> = [1, 2, 3].into_iter().filter(|id| *id != leader).collect();
     changed(&cluster, stays[1], &json!({"remove": leader})).await;
     let ended = wait_for("the one that was removed ends", async || cluster.node(leader).ended()).await;
     assert_eq!(ended.code(), Some(70));
     assert!(cluster.node(leader).log_tail().contains("has been removed from the cluster"));
 
-    // Of the three that are left one dies, and the one that came is needed.
+    // One of the three that are left dies, and the new one is needed.
     cluster.kill9(stays[1]);
     cluster.write_doc("after", 1).await;
     for number in 0..30 {
@@ -98,7 +99,7 @@ async fn one_node_comes_and_another_goes() {
     }
 }
 
-/// As an operator types it; what it prints is what a script reads.
+/// The test types what an operator types; a script can read the output.
 #[tokio::test]
 async fn the_command_line_adds_moves_and_removes() {
     let cluster = Plan::new(4).prepare();
@@ -183,7 +184,7 @@ async fn only_a_node_that_answers_as_itself_is_added() {
         assert_eq!(listed(&cluster, id).await, 3, "none of them is in the log of n{id}");
     }
 
-    // By force, and the right way.
+    // The node is added by force, and in the right way.
     let url = cluster.node(1).url();
     let (done, said) = members(&url, &format!("add 4 {}", address(4))).await;
     assert!(!done && said.contains("--force"), "{said}");
@@ -216,7 +217,8 @@ async fn a_smaller_topology_is_no_smaller_cluster() {
         })
         .await;
     }
-    // A node that has started again hears from a leader what is committed: it shall know that before there is none.
+    // A node that has restarted learns from a leader what is committed: it has to know that
+    // before there is no leader.
     cluster.equal_states(&[1, 2, 3, 4, 5]).await;
     for id in [3, 4, 5] {
         cluster.kill9(id);
@@ -262,7 +264,7 @@ async fn the_disk_of_an_earlier_cluster_stays_out() {
     assert_eq!(cluster.status_of(3, "leader").await, Value::Null);
     assert_eq!(cluster.read_doc(3, "new", "local").await, None);
 
-    // As it was told: the directory is moved away.
+    // The operator follows the advice: the directory is moved away.
     cluster.kill9(3);
     cluster.wipe(3);
     cluster.start(3);
@@ -271,7 +273,8 @@ async fn the_disk_of_an_earlier_cluster_stays_out() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Whoever starts two of three is told what the cluster waits for, wherever they look.
+/// An operator who starts two of three nodes learns what the cluster waits for: from the
+/// status, a refusal and the log.
 #[tokio::test]
 async fn a_cluster_that_waits_says_for_whom() {
     let cluster = Plan::new(3).prepare();
@@ -283,7 +286,7 @@ async fn a_cluster_that_waits_says_for_whom() {
         .await;
         wait_for("the refusal tells", async || {
             let refused = cluster.answer(id, Call::put("/v1/docs/a").raw_json("1")).await;
-            // A call that was on its way to a leader when that died is of unknown outcome.
+            // A call that was under way to a leader when the leader died has an unknown outcome.
             assert!([503, 504].contains(&refused.status), "{}", refused.show());
             let tells = refused.status == 503 && refused.json()["detail"].as_str()?.contains(expected);
             tells.then_some(())

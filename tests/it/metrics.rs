@@ -1,5 +1,5 @@
-//! What a node counts is what happened, and a real Prometheus reads it: every expression of the alerts and of the dashboard
-//! asks for something that is served.
+//! A node's counters match what happened, and a real Prometheus reads them: every expression of the alerts
+//! and of the dashboard names metrics that are served.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -42,8 +42,9 @@ async fn counts(cluster: &Cluster, id: u32, name: &str, wanted: f64) {
     .await;
 }
 
-/// Each of the writes was on two of three disks before it was acknowledged, and the next one was sent after that: so none of
-/// these two shares a sync with the next. The leader's disk need not be among them.
+/// Each of the writes was on two of three disks before it was acknowledged, and the next one was
+/// sent after that: so neither of these two syncs covers the next write as well. The leader's
+/// disk need not be among them.
 async fn each_write_was_synced_twice(cluster: &Cluster, writes: f64) {
     watch_for("the syncs are counted", async || {
         let mut syncs = 0.0;
@@ -76,11 +77,11 @@ async fn what_is_counted_is_what_happened() {
     each_write_was_synced_twice(&cluster, 5.0).await;
     counts(&cluster, leader, &format!("eldest_peer_reachable{{peer=\"{follower}\"}}"), 1.0).await;
     assert!(sample(&cluster, follower, "eldest_peer_calls_total").await > 0.0);
-    // The follower has passed the call on: its answer is its own, the problem is the leader's.
+    // The follower has passed the call on: it counts the answer, and the leader counts the problem.
     counts(&cluster, leader, "eldest_http_problems_total{code=\"bad_json\"}", 1.0).await;
     counts(&cluster, follower, "eldest_http_requests_total{route=\"docs\",status=\"400\"}", 1.0).await;
 
-    // The scrape is a read itself, over a connection.
+    // The scrape itself is a read, over a connection.
     assert!(samples["eldest_http_calls{class=\"reads\"}"] >= 1.0);
     assert_eq!(samples["eldest_http_calls{class=\"renewals\"}"], 0.0);
     assert!(samples["eldest_http_connections"] >= 1.0);
@@ -101,7 +102,7 @@ async fn what_is_counted_is_what_happened() {
     .await;
 }
 
-/// Every family is told of once, with its help and its kind, and its name says its unit.
+/// Every family is listed once, with its help and its kind, and its name has its unit.
 #[tokio::test]
 async fn the_page_keeps_the_conventions() {
     let cluster = Cluster::of(1).await;
@@ -125,7 +126,7 @@ async fn the_page_keeps_the_conventions() {
     }
 }
 
-/// A port for those who only read along, and for nothing else.
+/// A separate port that serves metrics, and nothing else.
 #[tokio::test]
 async fn metrics_have_an_address_of_their_own() {
     let mut plan = Plan::new(2);
@@ -153,10 +154,10 @@ async fn metrics_have_an_address_of_their_own() {
     assert_eq!(refused.header("allow"), Some("GET, HEAD"));
 }
 
-/// To fail by: one answer of a Prometheus.
+/// It only makes a test fail: the bound for one answer of a Prometheus.
 const ANSWER_MOST: Duration = Duration::from_secs(60);
 
-/// A Prometheus of the test's own; it ends with the test.
+/// The test's own Prometheus; it ends with the test.
 struct Prometheus {
     process: Child,
     url: String,
@@ -209,7 +210,7 @@ impl Prometheus {
         serde_json::from_slice(&answer.bytes().await.ok()?).ok()
     }
 
-    /// What an expression finds now; its error, if it has one.
+    /// The current result of an expression, or its error.
     async fn ask(&self, expression: &str) -> Result<Vec<Value>, String> {
         let answer = self.get("query", &[("query", expression)]).await.ok_or("no answer")?;
         match answer["data"]["result"].as_array() {
@@ -231,7 +232,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The names of what an expression asks for.
+/// The names of the metrics in an expression.
 fn names(expression: &str) -> BTreeSet<&str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("eldest_") || word.starts_with("process_")).collect()
@@ -260,7 +261,7 @@ async fn a_prometheus_finds_what_alerts_and_dashboard_ask_for() {
     for alert in &alerts {
         prometheus.ask(alert).await.unwrap_or_else(|error| panic!("{alert}: {error}"));
         for name in names(alert) {
-            // The leader alone knows of some, and a healthy cluster has them all the same.
+            // Some are served by the leader only, but a healthy cluster has them all.
             prometheus.finds(name).await;
         }
     }

@@ -1,5 +1,5 @@
-//! What people type wrong, and what they are told: `mistakes.txt` holds every answer, whole, as it is read. `ELDEST_UPDATE=1` writes it
-//! anew, to be read before it is kept.
+//! Typing mistakes, and the answers to them: `mistakes.txt` holds every answer in full. `ELDEST_UPDATE=1`
+//! writes the file again; read it before you keep it.
 
 use std::fmt::Write;
 use std::process::{Output, Stdio};
@@ -13,7 +13,7 @@ use crate::roles::{acquire, grant};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mistakes.txt");
 
-/// To fail by: one run of the command line.
+/// It only makes a test fail: the bound for one run of the command line.
 const COMMAND_MOST: Duration = Duration::from_secs(120);
 
 /// Words as a shell would split them, with single quotes.
@@ -110,7 +110,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// What differs from run to run has a name.
+/// Replaces everything that differs from run to run by a name.
 fn settled(text: &str, cluster: &Cluster) -> String {
     let mut text = text.to_string();
     for (id, url) in (1..).zip(cluster.urls()) {
@@ -133,7 +133,7 @@ fn settled(text: &str, cluster: &Cluster) -> String {
     out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// What follows these words is another one each time.
+/// The word after these words differs each time.
 fn without(words: &str, text: &str) -> String {
     let mut parts = text.split(words);
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -144,7 +144,7 @@ fn without(words: &str, text: &str) -> String {
     out
 }
 
-/// One run of the binary in the cluster's folder. It asks the nodes of the cluster.
+/// One run of the binary in the cluster's folder. It calls the nodes of the cluster.
 async fn output(cluster: &Cluster, words: &[String]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
     command.args(words).env("ELDEST_URL", cluster.urls().join(",")).env("COLUMNS", "100");
@@ -169,7 +169,7 @@ async fn every_mistake_has_a_helpful_answer() {
     cluster.leader().await;
     cluster.answer(1, Call::put("/v1/docs/taken").json(&json!(1))).await.expect(201);
     grant(cluster.answer(1, acquire("held", "me", json!({}))).await);
-    // No service has had that port for decades.
+    // No service has used that port for decades.
     let nobody = "127.0.0.1:1";
     let mut told = Vec::new();
     for line in MISTAKES {

@@ -1,4 +1,4 @@
-//! What a service manager is told, over a socket of its kind.
+//! The messages to a service manager, over a socket of its kind.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Cluster, Plan, wait_for};
 
-/// To fail by.
+/// It only makes a test fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One node that is started by such a manager, which watches it.
@@ -18,7 +18,7 @@ fn managed(socket: &str) -> Cluster {
     Plan::new(1).launchers(vec![words.to_vec()]).prepare()
 }
 
-/// Reads until something is told that holds this.
+/// Reads until a message contains this text.
 fn hears(manager: &UnixDatagram, wanted: &str) -> String {
     manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let mut bytes = [0; 1024];
@@ -36,7 +36,7 @@ fn hears(manager: &UnixDatagram, wanted: &str) -> String {
 
 #[tokio::test]
 async fn a_manager_hears_that_it_is_ready_lives_leads_and_ends() {
-    // Names of sockets are short; the folders of tests, and TMPDIR, need not be.
+    // Names of sockets are short; the folders of tests, and TMPDIR, may be long.
     let path = std::path::PathBuf::from(format!("/tmp/eldest-notify-{}", std::process::id()));
     let _ = fs::remove_file(&path);
     let manager = UnixDatagram::bind(&path).expect("a socket");
@@ -74,7 +74,8 @@ async fn a_manager_that_cannot_be_told_does_not_keep_a_node_from_running() {
     cluster.term(1).await;
 }
 
-/// What the unit starts is something that can be typed, and the exit code that it does not restart after is that of mistakes.
+/// The binary accepts the command that the unit starts, and the exit code after which the unit does not
+/// restart is the one for mistakes.
 #[test]
 fn the_unit_fits_the_binary() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/systemd/eldest.service");
@@ -83,7 +84,8 @@ fn the_unit_fits_the_binary() {
         |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_string();
     let start = value("ExecStart=");
     let words: Vec<&str> = start.split(' ').skip(1).collect();
-    // Its files are not here: mistakes in the configuration, and not wrong usage, which says `Usage:`.
+    // Its files are not here: the errors are mistakes in the configuration, and not wrong
+    // usage, which prints `Usage:`.
     let output = crate::harness::eldest(&words);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

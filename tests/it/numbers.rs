@@ -1,5 +1,5 @@
-//! What nobody should send, and what may befall a disk: numbers at the end of all numbers, words that end nodes, and clusters of which
-//! no disk counts any more (P27, P50, P51).
+//! Messages that no node should send, and damage to disks: the greatest numbers, messages that would end a
+//! node, and clusters in which no disk is admitted any more (P27, P50, P51).
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::harness::{Call, Cluster, Plan, problem, wait_for};
 
 const MOST: u64 = (1 << 53) - 1;
 
-/// Without a secret anybody can speak in a node's name.
+/// Without a secret any process can speak in a node's name.
 async fn say(cluster: &Cluster, from: u32, to: u32, message: &str) -> u16 {
     let head = format!("it mode=safe settings={}", cluster.node(to).settings_digest());
     let sender = format!("{from} to={to} boot=77 incarnation=1 admitted=yes format=1");
@@ -16,7 +16,7 @@ async fn say(cluster: &Cluster, from: u32, to: u32, message: &str) -> u16 {
     cluster.answer(to, call).await.status
 }
 
-/// The three calls that ended a cluster for good, and their like.
+/// The three calls that ended a cluster forever, and similar ones.
 #[tokio::test]
 async fn an_epoch_without_end_ends_nothing() {
     let cluster = Cluster::of(3).await;
@@ -50,7 +50,8 @@ async fn an_epoch_without_end_ends_nothing() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// The one node of a cluster, and all nodes of a larger one, lose the file with their promises: people are told what to type.
+/// The only node of a cluster, and all nodes of a larger one, lose the file with their promises: the
+/// status says what to type.
 #[tokio::test]
 async fn no_disk_counts_and_an_operator_says_so() {
     for nodes in [1, 3] {
@@ -83,7 +84,7 @@ async fn no_disk_counts_and_an_operator_says_so() {
         cluster.ready().await;
         for id in cluster.ids() {
             assert_eq!(cluster.read_doc(id, "kept", "linear").await, Some(1), "n{id} of {nodes}");
-            // It answers reads, through the leader, before its own disk is let in.
+            // It answers reads, through the leader, before its own disk is admitted.
             cluster.counts(id).await;
         }
         cluster.write_doc("after", 1).await;

@@ -1,11 +1,12 @@
-//! A node whose state differs from the others' goes by itself and comes back as a new disk, also where nobody proves who speaks (P25, P51).
+//! A node whose state differs from the others' ends by itself and comes back as a new disk, even without
+//! authentication of peers (P25, P51).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Call, Cluster, wait_for};
 
-/// As in zlib.
+/// The same polynomial as in zlib.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
@@ -15,7 +16,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The newest file of a node's snapshots that has this line, and where in it.
+/// The newest of a node's snapshot files that has this line, and its offset.
 fn snapshot_with(data: &Path, line: &[u8]) -> Option<(PathBuf, usize)> {
     let generations = files(&data.join("snapshots"));
     let mut all: Vec<PathBuf> = generations.iter().flat_map(|generation| files(generation)).collect();
@@ -26,7 +27,7 @@ fn snapshot_with(data: &Path, line: &[u8]) -> Option<(PathBuf, usize)> {
     })
 }
 
-/// Another value stands in the snapshot of a node that is down, and its checksum is right.
+/// Changes a value in the snapshot of a node that is down, and corrects the checksum.
 fn falsify(data: &Path) {
     let (file, place) = snapshot_with(data, b"doc \"k7\" ").expect("a snapshot with k7");
     let mut bytes = fs::read(&file).expect("a snapshot");
@@ -38,7 +39,7 @@ fn falsify(data: &Path) {
     fs::write(file, bytes).expect("a snapshot that is not so");
 }
 
-/// Writes until this node's process has ended, and says with which code.
+/// Writes until this node's process has ended, and returns its exit code.
 async fn code_of_its_end(cluster: &Cluster, id: u32) -> Option<i32> {
     let mut value = 0;
     let ended = wait_for("the odd node ends", async || {
@@ -58,7 +59,7 @@ async fn goes_and_comes_back(odd: u32) {
     }
     let data = &cluster.node(odd).data;
     wait_for("a snapshot with k7", async || snapshot_with(data, b"doc \"k7\" ")).await;
-    // A leader among nodes that all start anew, and a follower of one that goes on.
+    // The odd node is the leader among nodes that all restart, or a follower of a leader that keeps running.
     let down = if odd == 1 { vec![1, 2, 3] } else { vec![odd] };
     for id in &down {
         cluster.term(*id).await;

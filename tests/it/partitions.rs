@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::harness::{Call, Cluster, Network, Plan, problem, wait_for, watch_for};
 use crate::load::Load;
 
-/// Beyond loopback a node wants a secret.
+/// Beyond loopback a node requires a secret.
 pub const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
 
-/// Where a leader may change at any time.
+/// For tests in which a leader may change at any time.
 const SHORT: u32 = 1_000;
 
-/// A busy machine keeps a leader for as long: only a cut changes it.
+/// A busy machine keeps its leader with this: only a cut changes it.
 const PATIENT: u32 = 4_000;
 
 async fn cluster_on(network: &Network, dead_after_ms: u32) -> Arc<Cluster> {
@@ -22,14 +22,14 @@ async fn cluster_on(network: &Network, dead_after_ms: u32) -> Arc<Cluster> {
     Arc::new(plan.start().await)
 }
 
-/// Writes and linear reads are refused, for want of a majority.
+/// Writes and linear reads are refused, because there is no majority.
 async fn refuses(cluster: &Cluster, id: u32) {
     wait_for("a minority refuses", async || {
-        // Its round begins after the cut, so no answer to that can come. It is asked first: a leader that was cut off a moment
-        // ago steps down while the write waits.
+        // Its round begins after the cut, so no reply to that can come. The read comes first: a leader that
+        // was cut off a moment ago steps down while the write waits.
         let read = cluster.answer(id, Call::get("/v1/docs/before")).await;
         assert!(!read.ok(), "a minority answers a linear read: {}", read.show());
-        // One that reached the log of such a leader may yet happen.
+        // A write that reached the log of such a leader may still be applied.
         let put = Call::put("/v1/docs/perhaps").raw_json("1");
         let write = cluster.answer(id, put).await;
         assert!(!write.ok(), "a minority acknowledged: {}", write.show());
@@ -51,7 +51,8 @@ async fn write_through(cluster: &Cluster, id: u32, key: &str) {
     .await;
 }
 
-/// This node leads in this epoch still, and all nodes come to see it so: a node that returns follows, since `takeover` is never.
+/// This node still leads in this epoch, and all nodes come to see that: a node that returns follows,
+/// since `takeover` is never.
 async fn goes_on(cluster: &Cluster, leader: u32, epoch: &Value) {
     assert_eq!(cluster.leader().await, leader, "somebody else leads");
     assert_eq!(cluster.status_of(leader, "epoch").await, *epoch, "the leader was unseated");
@@ -136,7 +137,7 @@ async fn five_nodes_split_in_two_and_three() {
     all_is_well(&cluster, load).await;
 }
 
-/// Only the link between two is cut: both still reach a majority, and one leader is enough.
+/// The link between two nodes is cut: both still reach a majority, and one leader is enough.
 #[tokio::test]
 async fn one_link_is_cut() {
     let Some(network) = Network::new(3) else { return };
@@ -155,7 +156,7 @@ async fn one_link_is_cut() {
     all_is_well(&cluster, load).await;
 }
 
-/// A node that cannot call, but can be called, and one the other way round.
+/// First a node that cannot call but can be called, then the reverse.
 #[tokio::test]
 async fn calls_pass_in_one_direction_only() {
     let Some(network) = Network::new(3) else { return };
@@ -170,7 +171,7 @@ async fn calls_pass_in_one_direction_only() {
             1 => others.iter().for_each(|other| network.cut_calls(*other, leader)),
             _ => network.cut_calls(leader, others[1]),
         }
-        // A node that cannot call the leader cannot pass anything on.
+        // A node that cannot call the leader cannot forward anything.
         let through = if round == 1 { leader } else { others[0] };
         write_through(&cluster, through, &format!("round-{round}")).await;
         network.heal();

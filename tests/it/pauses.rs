@@ -9,14 +9,14 @@ use crate::harness::{Call, Cluster, Network, Plan, watch_for};
 use crate::load::Load;
 use crate::partitions::SECRET;
 
-/// A frozen leader is missed after that, and a busy machine does not make a living one look like it.
+/// A frozen leader is missed after this time, and a busy machine does not make a running one look frozen.
 const PATIENCE: &str = "timing.dead_after_ms = 3000";
 
 async fn patient() -> Arc<Cluster> {
     Arc::new(Plan::new(3).brisk().config(PATIENCE).start().await)
 }
 
-/// Writes a document through one of these nodes, whatever it takes: with one key, so it is written once.
+/// Writes a document through one of these nodes, and retries with one key, so that it is written once.
 async fn written(cluster: &Cluster, ids: &[u32], key: &str, value: u64) {
     let put = Call::put(format!("/v1/docs/{key}")).json(&json!(value)).header("idempotency-key", key);
     watch_for("a node takes a write", async || {
@@ -32,7 +32,8 @@ async fn written(cluster: &Cluster, ids: &[u32], key: &str, value: u64) {
     .await;
 }
 
-/// It is cut off while it is frozen, so no message tells it what it missed: its own lease must. The requests wait in its sockets.
+/// The leader is cut off while it is frozen, so no message tells it what it missed: its own lease must. The
+/// requests wait in its sockets.
 #[tokio::test]
 async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
     let Some(network) = Network::new(3) else { return };
@@ -57,7 +58,7 @@ async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
         .into_iter()
         .collect();
     let unforwarded = ask(Call::get("/v1/docs/k?level=leader&forward=no"));
-    // Lets the requests leave before the process goes on; nothing depends on how many do.
+    // Lets the requests leave before the process continues; nothing depends on how many do.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -76,7 +77,7 @@ async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Both followers pass it on to the frozen leader before they suspect it.
+/// Both followers forward the write to the frozen leader before they suspect it.
 #[tokio::test]
 async fn a_write_under_a_key_outlives_the_leader_that_it_had_left_for() {
     let cluster = patient().await;

@@ -1,4 +1,4 @@
-//! Processes that say that they are there, and those that say so no more.
+//! Processes that register and send heartbeats, and processes that stop.
 
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ async fn a_process_comes_and_goes() {
     for call in [Call::delete("/v1/processes/w1"), heartbeat("w1"), Call::get("/v1/processes/w1")] {
         problem(&cluster.answer(1, call).await, 404, "not_found");
     }
-    // Two registrations that said the same, and two heartbeats, are no news.
+    // Two registrations that said the same, and two heartbeats, are no events.
     let (came, turned, went) = (events.news().await, events.news().await, events.news().await);
     let expected = json!({
         "id": came["id"], "kind": "process_registered", "process": "w1", "identifier": "worker", "role": "slave",
@@ -104,7 +104,7 @@ async fn other_words_are_a_sign_of_life_too() {
     .await;
     let sent = Instant::now();
     let changed = cluster.answer(1, register("w1", json!({"metadata": 1}))).await.expect(200).json();
-    // Renewed when this call came, it has lost no more than the time since.
+    // It was renewed when this call came, so it has lost no more than the time since.
     let least = LONG - sent.elapsed().as_millis() as u64 - 1;
     let renewed = changed["expires_in_ms"].as_u64();
     assert!(renewed >= Some(least), "it was not renewed: {renewed:?} after {left}, not {least}");

@@ -1,5 +1,5 @@
-//! An older copy of a data directory is put back, as a snapshot of the machine or an rsync in place does: the incarnation is the same, and the disk has
-//! forgotten what it acknowledged (P27).
+//! An older copy of a data directory is put back, as a snapshot of the machine or an rsync in place does: the
+//! incarnation is the same, and the disk has forgotten what it acknowledged (P27).
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::path::Path;
 use crate::harness::{Cluster, Plan, wait_for};
 use crate::partitions::SECRET;
 
-/// Files are written over, so that each stays the file that it is: one that is replaced by another shows that it was copied.
+/// Files are overwritten in place, so that each keeps its identity: a replaced file would show that
+/// the directory was copied.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
@@ -19,7 +20,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What has come since goes, and what was there then comes back.
+/// Newer files are removed, and the old content comes back.
 fn put_back(copied: &Path, data: &Path) {
     for folder in ["log", "snapshots"] {
         fs::remove_dir_all(data.join(folder)).expect("a folder of the node");
@@ -42,7 +43,7 @@ async fn is_found_and_comes_back(config: &str) {
         cluster.write_doc("k", value).await;
     }
     cluster.equal_states(&[1, 2, 3]).await;
-    // A beat of the leader finds that this node holds them.
+    // A beat of the leader learns that this node has them.
     acknowledged(&cluster, old).await;
     cluster.term(old).await;
     put_back(&copied, data);
@@ -61,14 +62,14 @@ async fn is_found_and_comes_back(config: &str) {
     cluster.equal_states(&[1, 2, 3]).await;
     assert_eq!(cluster.read_doc(old, "k", "local").await, Some(19));
     assert!(fs::read_dir(data.join("quarantine")).expect("what was set aside").next().is_some());
-    // It carries its part again.
+    // It votes again.
     let third = cluster.others(leader).into_iter().find(|id| *id != old).expect("three nodes");
     cluster.kill9(third);
     cluster.write_doc("after", 1).await;
     assert_eq!(cluster.read_doc(old, "before", "linear").await, Some(1));
 }
 
-/// Until a beat has been sent and answered since.
+/// Waits until a beat has been sent and answered since.
 async fn acknowledged(cluster: &Cluster, id: u32) {
     let applied = cluster.status_of(id, "applied_index").await;
     for _ in 0..2 {
@@ -86,7 +87,7 @@ async fn a_copy_that_is_put_back_is_found() {
     is_found_and_comes_back(SECRET).await;
 }
 
-/// Nobody proves who speaks: the node asks whether it is so.
+/// Without a secret, peers cannot prove who they are: the node asks whether the claim is true.
 #[tokio::test]
 async fn a_copy_that_is_put_back_is_found_without_a_secret() {
     is_found_and_comes_back("").await;

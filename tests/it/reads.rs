@@ -1,4 +1,4 @@
-//! The three levels of reading, and what the probes of load balancers see.
+//! The three levels of reading, and the answers to the probes of load balancers.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,8 @@ async fn a_local_read_needs_nobody() {
     cluster.answer(3, Call::get("/v1/docs/k")).await.expect(503);
 }
 
-/// Waits until the probes say so, and says which one leads. Another node may come to lead between two of these calls.
+/// Waits until the probes agree, and returns the leader. Another node may come to lead
+/// between two of these calls.
 async fn all_are_ready_and_one_leads(cluster: &Cluster) -> u32 {
     watch_for("all nodes are ready and one leads", async || {
         let leader = cluster.leader().await;
@@ -121,13 +122,15 @@ async fn status_shows_every_member_from_this_nodes_view() {
     cluster.sees(leader, dead, false).await;
 }
 
-/// A beat every two minutes, which is longer than any wait of this test, and a lease of half a second: nobody waits for a beat.
+/// A beat comes every two minutes, which is longer than any wait of this test, and a lease lasts half a
+/// second: no call waits for a beat.
 #[tokio::test]
 async fn where_beats_are_rare_nobody_waits_for_one() {
     let rare = "timing.heartbeat_ms = 120000\ntiming.dead_after_ms = 360000\ntiming.lease_ms = 500";
     let cluster = Plan::new(3).brisk().config(rare).start().await;
     let leader = cluster.leader().await;
-    // What a follower has is what it was told after the write; its feed goes by the same.
+    // A follower learns of the commit right after the write, without a beat; its feed
+    // depends on the same message.
     for number in 1..=3 {
         cluster.write_doc("k", number).await;
         for id in cluster.others(leader) {
@@ -137,10 +140,10 @@ async fn where_beats_are_rare_nobody_waits_for_one() {
             .await;
         }
     }
-    // Through several leases, each of which lapses before the next beat.
+    // This goes through several leases, each of which lapses before the next beat.
     let until = Instant::now() + Duration::from_millis(1_700);
     while Instant::now() < until {
-        // On a busy machine one may lapse between the round that proves it and the answer.
+        // On a busy machine a lease may lapse between the round that proves it and the answer.
         assert_eq!(cluster.leader().await, leader);
         assert_eq!(cluster.read_doc(leader, "k", "leader").await, Some(3));
         tokio::time::sleep(Duration::from_millis(200)).await;

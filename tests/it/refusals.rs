@@ -1,4 +1,4 @@
-//! 503, 421 and 429 mean: surely not applied, now or later.
+//! 503, 421 and 429 mean: certainly not applied, now or later.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ fn write_all(cluster: &Arc<Cluster>, node: u32, prefix: &str) -> Vec<JoinHandle<
     (0..50).map(write).collect()
 }
 
-/// The followers are frozen and go on again, so whatever the leader sent them may still arrive; then the leader
-/// is frozen while the others elect, and goes on.
+/// The followers are frozen and then continue, so any message that the leader sent them may still arrive;
+/// then the leader is frozen while the others elect, and continues.
 #[tokio::test]
 async fn what_was_refused_never_appears() {
     let cluster = Arc::new(Cluster::brisk(3).await);
@@ -39,7 +39,7 @@ async fn what_was_refused_never_appears() {
             (status == Some(503)).then_some(())
         })
         .await;
-        // From here on every write to it is refused, and each is held to that.
+        // Every write to it from here on is refused, and each is checked later.
         for more in write_all(&cluster, leader, &format!("load/{round}/more")) {
             tally.add(more.await.expect("a writer does not panic"));
         }
@@ -67,7 +67,7 @@ async fn what_was_refused_never_appears() {
     for id in cluster.ids() {
         tally.verify(&cluster, id).await;
     }
-    // Later, too: after every node has been started anew.
+    // It must not appear later either: after every node has been restarted.
     cluster.ids().for_each(|id| cluster.kill9(id));
     cluster.ids().for_each(|id| cluster.start(id));
     cluster.ready().await;
@@ -75,7 +75,7 @@ async fn what_was_refused_never_appears() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// A write that was refused by a lone follower does not wait in it for better times.
+/// A write that a lone follower refused does not wait in it until there is a leader.
 #[tokio::test]
 async fn a_lone_follower_keeps_nothing_for_later() {
     let cluster = Arc::new(Cluster::brisk(3).await);
@@ -83,7 +83,7 @@ async fn a_lone_follower_keeps_nothing_for_later() {
     cluster.kill9(1);
     cluster.kill9(2);
     let mut tally = Tally::new("load");
-    // From when it knows no leader, itself included, it comes to none.
+    // Once it knows no leader, itself included, no write reaches a leader.
     wait_for("n3 knows that it is alone", async || {
         let answer = cluster.answer(3, Call::get("/v1/docs/before")).await;
         let alone = answer.status == 503 && cluster.status(3).await?["leader"].is_null();

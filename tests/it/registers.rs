@@ -1,4 +1,4 @@
-//! A client of a few registers, which are documents: what it asks for, what it was told, and what that means for a history.
+//! A client of a few registers, which are documents: its calls, the answers, and their meaning for a history.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ const PATIENCE: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub struct Asker {
     id: u32,
-    /// What the names of its registers begin with.
+    /// The names of its registers begin with this.
     prefix: String,
     pub history: Vec<Op>,
-    /// What this client last read of each key: a value and its revision.
+    /// The value and revision that this client last read of each key.
     seen: Vec<Option<(u64, String)>>,
 }
 
@@ -22,7 +22,7 @@ impl Asker {
         Asker { id, prefix: prefix.to_string(), history: Vec::new(), seen: vec![None; keys as usize] }
     }
 
-    /// One call. `value`: one that nobody has written before, so that a revision stands for a value.
+    /// One call. `value` has never been written before, so that a revision stands for a value.
     pub async fn step(
         &mut self,
         cluster: &Cluster,
@@ -108,7 +108,7 @@ impl Asker {
                 (asked, Outcome::Value(Some(value)))
             }
             200..=204 => (asked, Outcome::Done),
-            // To delete what is not there is to look.
+            // A deletion of a missing document counts as a read.
             404 if read || asked == linear::Call::Delete => (linear::Call::Read, Outcome::Value(None)),
             412 => (asked, Outcome::Mismatch),
             421 | 429 | 503 => (asked, Outcome::Refused),

@@ -1,5 +1,5 @@
-//! All data is replaced by a document, or one is merged in, while something else happens (P46); and what a reader is given
-//! that has nothing (P47).
+//! All data is replaced by a document, or a document is merged in, while something else happens (P46); and
+//! the answer to a reader that has nothing (P47).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,16 @@ use crate::seed_routes::caught_up;
 const AVAILABLE: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"\n";
 
-/// To fail by: a node bounds the time of such a call by its steps, not by the time for other answers.
+/// It only makes a test fail: a node bounds the time of such a call by its steps, not by
+/// the time for other answers.
 const RESTORE_MOST: Duration = Duration::from_secs(120);
 
-/// Sends the document, however long it takes.
+/// Sends the document, however long that takes.
 fn restore(route: &str) -> Call {
     Call::post(route).json(&large()).timeout(RESTORE_MOST)
 }
 
-/// Of a few hundred parts.
+/// A document of a few hundred parts.
 fn large() -> Value {
     let value = "v".repeat(64 << 10);
     let docs = (0..1_000).map(|number| json!({"key": format!("new/{number:04}"), "value": value}));
@@ -31,7 +32,7 @@ async fn index(cluster: &Cluster, id: u32) -> u64 {
     cluster.status_of(id, "last_index").await.as_u64().expect("an index")
 }
 
-/// Sends the document to the leader, and does that once a few of its parts are in the log.
+/// Sends the document to the leader, and runs `what` once a few of its parts are in the log.
 async fn in_the_middle<F: Future>(
     cluster: &Arc<Cluster>,
     leader: u32,
@@ -54,7 +55,7 @@ async fn docs_of_the_document(cluster: &Cluster, id: u32) -> usize {
     answer.json()["items"].as_array().map_or(0, Vec::len)
 }
 
-/// The answer is what has come of it; snapshots go on; and it can be tried again.
+/// The answer matches the outcome, snapshots are still taken, and the document can be sent again.
 async fn is_all_or_nothing(cluster: &Cluster, answer: &Answer, route: &'static str) {
     println!("{}", answer.show());
     assert!([200, 421, 503, 504].contains(&answer.status), "{}", answer.show());
@@ -145,7 +146,7 @@ async fn the_leader_dies_in_the_middle() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// After an override the lines of the log are not all that there is.
+/// After an override the log does not have everything.
 #[tokio::test]
 async fn a_reader_that_has_nothing_is_given_everything() {
     let cluster = Cluster::of(3).await;
@@ -160,7 +161,7 @@ async fn a_reader_that_has_nothing_is_given_everything() {
     let keys = given["snapshot"]["docs"].as_array().expect("a list").iter().map(|doc| doc["key"].clone());
     assert_eq!(keys.collect::<Vec<_>>(), [json!("k"), json!("later")]);
     assert_eq!(given["logs"], json!([]), "all of it is in the snapshot");
-    // A boundary that has not been is one of other numbers.
+    // A boundary that has not been reached is not one of this log.
     let given = caught_up(&cluster, leader, 1_000).await;
     assert!(given["snapshot"].is_object(), "{given}");
     for number in 0..30 {
@@ -168,7 +169,7 @@ async fn a_reader_that_has_nothing_is_given_everything() {
     }
     let given = caught_up(&cluster, leader, 1).await;
     assert!(given.get("snapshot").is_none(), "its lines are there: {given}");
-    // Also from a process that has only its disk to tell it.
+    // The same comes from a process that has only its disk.
     cluster.kill9(leader);
     cluster.start(leader);
     cluster.is_ready(leader).await;

@@ -1,4 +1,4 @@
-//! Roles held by real clients of real nodes: one holder each, tokens that rise, and no end before its time.
+//! Roles held by real clients of real nodes: one holder each, tokens that rise, and no lease that ends early.
 
 mod answers;
 mod asks;

@@ -11,7 +11,7 @@ async fn a_rolling_restart_loses_nothing_and_only_asks_to_try_again() {
     let load = Load::start(&cluster, "load");
     for id in [1, 2, 3, 1] {
         cluster.term(id).await;
-        // The two others go on.
+        // The two others still accept writes.
         cluster.write_doc(&format!("without-{id}"), id.into()).await;
         cluster.start(id);
         cluster.is_ready(id).await;

@@ -1,4 +1,4 @@
-//! The cluster's secret: who does not have it is no peer, whatever it says, and whatever it has overheard.
+//! The cluster's secret: a caller without it is not accepted as a peer, even if it repeats overheard calls.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -55,7 +55,7 @@ async fn who_has_another_secret_does_not_count() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Passes everything on, and keeps what callers send.
+/// Forwards everything, and keeps what callers send.
 #[derive(Clone, Debug)]
 struct Listener(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -94,7 +94,7 @@ impl Listener {
         back.abort();
     }
 
-    /// Every whole call that carried a proof, of every kind that was heard.
+    /// Every complete call with a proof, of every kind that was overheard.
     fn calls(&self) -> Vec<Vec<u8>> {
         let kept = self.0.lock().expect("nobody panics with it");
         kept.iter().flat_map(|bytes| split(bytes)).filter(|call| contains(call, b"eldest-proof: ")).collect()
@@ -105,7 +105,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
 
-/// A connection's bytes, call by call; one that is not whole, or of unknown length, is left out.
+/// A connection's bytes, call by call; a call that is incomplete or of unknown length is left out.
 fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut calls = Vec::new();
     while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -137,8 +137,8 @@ async fn is_called_at(cluster: &Cluster, id: u32, address: &str) {
     .await;
 }
 
-/// A cluster of three with a listener between n1, which leads, and n2. The log names another address of n2 if another node
-/// formed the cluster, so the log is told where the listener is.
+/// A cluster of three with a listener between n1, which leads, and n2. If another node formed the cluster,
+/// the log has another address of n2, so the log gets the listener's address.
 async fn overheard() -> (Cluster, Listener) {
     let mut plan = Plan::new(4).config(SECRET);
     let between = plan.take_last();
@@ -155,7 +155,7 @@ async fn overheard() -> (Cluster, Listener) {
     (cluster, heard)
 }
 
-/// What a node says to these bytes on a connection of their own.
+/// The node's answer to these bytes on a separate connection.
 async fn say(cluster: &Cluster, call: &[u8]) -> String {
     let end = call.windows(2).position(|window| window == b"\r\n").expect("a first line") + 2;
     let mut raw = Raw::connect(cluster.node(2)).await;
@@ -178,11 +178,11 @@ async fn an_overheard_call_is_worth_nothing() {
     still_works(&cluster, &epoch).await;
 }
 
-/// One header or byte is not what was proved; and what was never proved at all.
+/// One header or byte differs from what was proved; the last case has no proof at all.
 #[tokio::test]
 async fn a_call_that_was_tampered_with_is_refused() {
     let (cluster, heard) = overheard().await;
-    // A call that n1 passes on for a client carries no message.
+    // A call that n1 forwards for a client carries no message.
     let message = |call: Vec<u8>| {
         String::from_utf8(call)
             .ok()

@@ -1,5 +1,5 @@
-//! The seed's management routes: with an envelope a call is a peer's, without one an operator's, and an
-//! operator's never changes protocol state by accident.
+//! The seed's management routes: a call with an envelope comes from a peer, one without it from an operator,
+//! and an operator's call never changes protocol state by accident.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ async fn post(cluster: &Cluster, id: u32, route: &str) -> Answer {
     cluster.answer(id, Call::post(route)).await
 }
 
-/// Reads all that this leader gives behind a boundary. The leader gives that to one caller at a time, and may notice a moment
-/// later than the caller that the answer before is over.
+/// Reads all that this leader gives after a boundary. The leader serves one such caller at a time, and may
+/// notice a moment later than the caller that the previous answer is complete.
 pub async fn caught_up(cluster: &Cluster, leader: u32, boundary: u64) -> Value {
     let call = Call::post("/catch_up").json(&json!({"snapshot_id": boundary}));
     let answer = wait_for("the leader has time for another reader", async || {
@@ -190,7 +190,7 @@ async fn safe_mode_does_not_merge() {
     assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
 }
 
-/// Where there is no secret a peer is believed; what it says must still make sense, for this cluster.
+/// Without a secret a node believes its peers; their messages must still make sense for this cluster.
 #[tokio::test]
 async fn an_envelope_of_another_cluster_is_refused() {
     let cluster = Cluster::of(3).await;

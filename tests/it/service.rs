@@ -1,4 +1,4 @@
-//! The operator's hand: taking the service down and up, handing over, and the credential for it.
+//! The operator's orders: taking the service down and up, handing over, and the credential for them.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn service_down_is_cluster_wide_and_ends() {
         assert!(refused["detail"].as_str().expect("a detail").contains("moving house"), "{refused}");
         assert_eq!(cluster.read_doc(id, "k", "linear").await, Some(1), "reads go on");
     }
-    // It is a record: the next leader knows it.
+    // The hold is a record: the next leader knows it.
     cluster.kill9(cluster.leader().await);
     let next = cluster.leader().await;
     let put = Call::put("/v1/docs/k").raw_json("2");
@@ -51,7 +51,7 @@ async fn service_down_lapses_by_itself() {
     })
     .await;
     assert!(began.elapsed() >= Duration::from_millis(300), "it ended before its time");
-    // An empty body will do.
+    // An empty body is enough.
     cluster.answer(3, admin(Call::post("/service_down"))).await.expect(200);
     problem(&cluster.answer(1, Call::put("/v1/docs/k").raw_json("3")).await, 503, "service_down");
     cluster.answer(1, admin(Call::post("/service_up"))).await.expect(200);
@@ -80,7 +80,8 @@ async fn admin_routes_need_the_credential() {
     cluster.write_doc("k", 1).await;
 }
 
-/// Hands over by this call. A node that is no heir at this moment, since it has not caught up, becomes one.
+/// Hands over with this call. A node that is not an heir at this moment, because it has
+/// not caught up, becomes one.
 async fn handed_over(cluster: &Cluster, call: Call, is_done: impl Fn(u32) -> bool) {
     wait_for("leadership is handed over", async || {
         let answer = cluster.answer(2, admin(call.clone())).await;
@@ -120,7 +121,7 @@ async fn leadership_is_not_handed_to_the_dead() {
     cluster.kill9(dead);
     cluster.sees(leader, dead, false).await;
     let elect = admin(Call::post("/elect")).json(&json!({"node_idx": dead}));
-    // At the moment of its death it may still count as an heir: then the hand-over comes to nothing, and is tried again.
+    // At the moment of its death it may still count as an heir: then the hand-over fails, and is tried again.
     wait_for("nobody hands over to the dead", async || {
         let answer = cluster.answer(leader, elect.clone()).await;
         assert!(!answer.ok(), "{}", answer.show());
@@ -151,7 +152,7 @@ async fn a_hand_over_under_load_costs_no_acknowledged_write() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// `when_stable`: the elder takes its place again once it has caught up and stayed.
+/// `when_stable`: the elder leads again once it has caught up and stayed.
 #[tokio::test]
 async fn a_returning_elder_takes_over_only_where_that_is_wanted() {
     let soon = "timing.stable_for_ms = 200";
@@ -173,7 +174,7 @@ async fn a_returning_elder_takes_over_only_where_that_is_wanted() {
     cluster.start(1);
     cluster.is_ready(1).await;
     cluster.equal_states(&[1, 2, 3]).await;
-    // It is up and has caught up for several times as long as the other mode would wait.
+    // It has been up and caught up for several times as long as the other mode would wait.
     let until = Instant::now() + Duration::from_secs(2);
     while Instant::now() < until {
         assert_eq!(cluster.leader().await, next, "never is the default");

@@ -1,4 +1,4 @@
-//! One address, or one token, that opens all it can: those of others are answered.
+//! One address, or one token, opens as many connections as it can: those of others are still served.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use crate::harness::{Call, Cluster, Plan, Raw, wait_for};
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
-/// Streams of commands at a node, and connections for metrics (docs/http-api.md).
+/// The bounds of a node: streams of commands, and connections for metrics (docs/http-api.md).
 const STREAMS: usize = 64;
 const SCRAPES: usize = 16;
 
@@ -35,7 +35,7 @@ async fn stream(cluster: &Cluster, from: Ipv4Addr, token: &str) -> (Raw, String)
     (raw, status)
 }
 
-/// Opens streams until one is refused, and says which bound that was.
+/// Opens streams until one is refused, and returns the bound that was reached.
 async fn fill(cluster: &Cluster, by: impl Fn(usize) -> (Ipv4Addr, String)) -> (Vec<Raw>, String) {
     let mut open = Vec::new();
     loop {
@@ -53,7 +53,7 @@ async fn fill(cluster: &Cluster, by: impl Fn(usize) -> (Ipv4Addr, String)) -> (V
     }
 }
 
-/// One line, sent and answered.
+/// Sends one line and reads its answer.
 async fn is_served(cluster: &Cluster, from: Ipv4Addr, token: &str) {
     let (mut raw, status) = stream(cluster, from, token).await;
     assert_eq!(status, "HTTP/1.1 200 OK");
@@ -79,7 +79,7 @@ async fn no_one_takes_all_streams_of_commands() {
     is_served(&cluster, OTHER, &another).await;
     drop(open);
 
-    // They are given back once the node has noticed.
+    // The places are free again once the node has noticed.
     wait_for("there is room again", async || {
         stream(&cluster, ONE, &mine).await.1.starts_with("HTTP/1.1 200 ").then_some(())
     })
@@ -90,7 +90,7 @@ async fn no_one_takes_all_streams_of_commands() {
     drop(open);
 }
 
-/// The status of an answer to one who reads along.
+/// The status of an answer to a scrape of the metrics.
 async fn scrape(from: Ipv4Addr, to: SocketAddr) -> String {
     let mut raw = Raw::open(from, to).await;
     raw.send(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;

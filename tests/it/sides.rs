@@ -1,4 +1,4 @@
-//! Available mode: every side of a split goes on, and when they meet nothing has vanished (I12).
+//! Available mode: every side of a split continues, and when they meet, nothing is lost (I12).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::load::Load;
 pub const CONFIG: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"";
 
-/// A busy machine keeps its leaders for as long: only a cut, or the end of a process, makes a side.
+/// A busy machine keeps its leaders with this: only a cut, or the end of a process, makes a side.
 pub const PATIENCE: &str = "\ntiming.dead_after_ms = 3000\n";
 
 pub async fn cluster_on(network: &Network) -> Arc<Cluster> {
@@ -34,7 +34,7 @@ pub async fn put(cluster: &Cluster, id: u32, key: &str, value: u32) {
     .await;
 }
 
-/// This node's side does this once, whatever it takes.
+/// This node's side does this once, after as many attempts as it takes.
 async fn order(cluster: &Cluster, id: u32, call: Call) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let call = call.header("idempotency-key", format!("order-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -46,7 +46,7 @@ async fn command(cluster: &Cluster, id: u32, name: &str, payload: Value) {
     order(cluster, id, Call::command(name, payload)).await;
 }
 
-/// Waits until these nodes follow that one, or are it.
+/// Waits until these nodes have this leader.
 async fn led_by(cluster: &Cluster, ids: &[u32], leader: u32) {
     for id in ids {
         wait_for("a side has its leader", async || {
@@ -56,8 +56,9 @@ async fn led_by(cluster: &Cluster, ids: &[u32], leader: u32) {
     }
 }
 
-/// Waits until these nodes follow one of them, and says which: an heir that comes forward later than its `stagger` (on a
-/// busy machine) finds the next one leading, and does not take it back unless `takeover` says so.
+/// Waits until these nodes follow one of them, and returns it: an heir that comes forward later
+/// than its `stagger` (on a busy machine) finds the next one leading, and does not take over
+/// unless `takeover` says so.
 async fn led_by_one_of(cluster: &Cluster, ids: &[u32]) -> u32 {
     wait_for("a side agrees on a leader", async || {
         let mut leaders = BTreeSet::new();
@@ -71,7 +72,7 @@ async fn led_by_one_of(cluster: &Cluster, ids: &[u32]) -> u32 {
     .await
 }
 
-/// All follow the eldest, hold one state, and take writes.
+/// Waits until all follow the node with the lowest id, have one state, and accept writes.
 pub async fn one_again(cluster: &Cluster) {
     let all = cluster.running();
     led_by(cluster, &all, all[0]).await;
@@ -96,7 +97,7 @@ pub async fn conflicts(cluster: &Cluster, id: u32) -> Vec<Value> {
     json_of(cluster, id, "/v1/conflicts").await["items"].as_array().expect("a list").clone()
 }
 
-/// The eldest is alone; says who leads the other side.
+/// Node 1 is alone; returns the leader of the other side.
 pub async fn split_in_two(network: &Network, cluster: &Cluster) -> u32 {
     network.split(&[1], &[2, 3]);
     led_by(cluster, &[1], 1).await;
@@ -151,7 +152,7 @@ async fn two_sides_go_on_and_become_one() {
     }
 }
 
-/// A value that lost can be put back, and what is dropped is gone.
+/// A value that lost can be applied again, and an entry that is dropped is gone.
 #[tokio::test]
 async fn what_was_overridden_can_be_put_back() {
     let Some(network) = Network::new(3) else { return };
@@ -174,7 +175,7 @@ async fn what_was_overridden_can_be_put_back() {
     assert_eq!(conflicts(&cluster, 1).await, Vec::<Value>::new());
 }
 
-/// C18: what the eldest alone acknowledged survives its return.
+/// C18: a write that the lowest node alone acknowledged survives its return.
 #[tokio::test]
 async fn a_returning_elder_is_a_side_too() {
     let Some(network) = Network::new(3) else { return };
@@ -225,7 +226,7 @@ async fn three_sides_meet_in_every_order() {
     }
 }
 
-/// Cuts that come and go, also in the middle of a merge, while clients write through every node.
+/// Cuts come and go, also in the middle of a merge, while clients write through every node.
 #[tokio::test]
 async fn cuts_come_and_go_under_load() {
     let Some(network) = Network::new(3) else { return };
@@ -249,7 +250,7 @@ async fn cuts_come_and_go_under_load() {
     }
 }
 
-/// Whoever dies in the middle of a heal, it is done again and comes to the same.
+/// If any node dies in the middle of a heal, the heal is repeated with the same result.
 #[tokio::test]
 async fn any_node_dies_while_sides_are_merged() {
     let Some(network) = Network::new(3) else { return };
@@ -263,7 +264,8 @@ async fn any_node_dies_while_sides_are_merged() {
         let before = cluster.status_of(2, "epoch").await;
         network.heal();
         if round > 0 {
-            // As soon as the merge can be seen anywhere: the service stops, or an epoch begins.
+            // The node is killed as soon as the merge can be seen anywhere: the service
+            // stops, or an epoch begins.
             wait_for("a merge is under way", async || {
                 let status = cluster.status(2).await?;
                 (status["service_down"] == true || status["epoch"] != before).then_some(())

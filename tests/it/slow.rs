@@ -1,4 +1,4 @@
-//! Connections that say nothing, or say it slowly, are closed, and nobody else notices them.
+//! Connections that send nothing, or send slowly, are closed, and other clients do not notice them.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use crate::harness::{Call, Cluster, Plan, Raw, wait_for};
 
 const SHORT: &str = "limits.header_timeout_ms = 300\nlimits.idle_timeout_ms = 300";
 
-/// Silent connections held at once: more than anybody opens by mistake.
+/// The number of silent connections at once: more than a client opens by mistake.
 const MANY: usize = 200;
 
-/// Between the bytes of one that never ends; well below the time-out, so that each byte is in time.
+/// The pause between the bytes of a head that never ends; well below the timeout, so
+/// that each byte is in time.
 const DRIP: Duration = Duration::from_millis(50);
 
 async fn node() -> Cluster {
@@ -23,7 +24,7 @@ async fn silence_is_closed() {
     for _ in 0..MANY {
         silent.push(Raw::connect(cluster.node(1)).await);
     }
-    // A busy machine may be too slow for a call, too: then that is made again.
+    // A busy machine may be too slow for a call as well: then the call is repeated.
     cluster.eventually(Call::put("/v1/docs/k").raw_json("1")).await.expect(201);
     for mut raw in silent {
         raw.read_to_end().await;
@@ -61,7 +62,7 @@ async fn a_head_that_drips_is_closed() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_after_its_answer() {
-    // Its head may take as long as it does on a busy machine, and what closes it is the other bound.
+    // The head may take as long as a busy machine needs, and the idle bound closes the connection.
     let idle = "limits.header_timeout_ms = 600000\nlimits.idle_timeout_ms = 300";
     let cluster = Plan::new(1).config(idle).start().await;
     let mut raw = Raw::connect(cluster.node(1)).await;
@@ -70,7 +71,7 @@ async fn an_idle_connection_is_closed_after_its_answer() {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// Clients that hold every connection there is wait for others, not the others for them for ever.
+/// Clients that hold all connections are closed in the end, so the other clients do not wait forever.
 #[tokio::test]
 async fn a_full_house_empties() {
     let config = format!("{SHORT}\nlimits.connections = 64");

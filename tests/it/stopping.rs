@@ -1,10 +1,10 @@
-//! SIGTERM hands over and ends; a second one ends at once.
+//! SIGTERM makes a node hand over and end; a second SIGTERM ends it at once.
 
 use rustix::process::Signal;
 
 use crate::harness::{Call, Cluster, Plan, wait_for, watch_for};
 
-/// It hands over before its port refuses, and so by its own word.
+/// It hands over before its port refuses connections, so the others learn of it from its own message.
 #[tokio::test]
 async fn a_stopped_leader_is_followed_without_a_time_out() {
     let cluster = Cluster::of(3).await;
@@ -41,7 +41,8 @@ async fn a_stopped_follower_changes_nothing() {
     assert_eq!(cluster.read_doc(follower, "k", "linear").await, Some(1));
 }
 
-/// The others are frozen, so there is no heir, and the first signal would wait for one longer than this test.
+/// The others are frozen, so there is no heir, and after the first signal alone the node would wait for
+/// one longer than this test.
 #[tokio::test]
 async fn a_second_signal_ends_the_process_at_once() {
     let cluster = Cluster::of(3).await;
@@ -49,7 +50,7 @@ async fn a_second_signal_ends_the_process_at_once() {
     cluster.others(leader).iter().for_each(|id| cluster.stop(*id));
     cluster.node(leader).signal(Signal::TERM);
     let status = wait_for("the process ends at another signal", async || {
-        // Two signals that come before the first is seen are one: so there is a third, and more.
+        // Two signals that arrive before the first is handled count as one: so there is a third, and more.
         cluster.node(leader).signal(Signal::TERM);
         cluster.node(leader).ended()
     })
@@ -57,10 +58,10 @@ async fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "the first one alone ends it with 0");
 }
 
-/// Whoever holds a connection open does not hold the process up.
+/// A client that keeps a connection open does not keep the process from ending.
 #[tokio::test]
 async fn open_connections_do_not_hold_it_up() {
-    // The node alone does not close it before the test gives up.
+    // The idle timeouts alone would not close it before the test gives up.
     let config = "limits.header_timeout_ms = 600000\nlimits.idle_timeout_ms = 600000";
     let cluster = Plan::new(1).config(config).start().await;
     let mut idle = crate::harness::Raw::connect(cluster.node(1)).await;
@@ -70,7 +71,7 @@ async fn open_connections_do_not_hold_it_up() {
     idle.read_to_end().await;
 }
 
-/// SIGINT is what a terminal sends.
+/// A terminal sends SIGINT.
 #[tokio::test]
 async fn ctrl_c_is_an_orderly_end_too() {
     let cluster = Cluster::of(1).await;

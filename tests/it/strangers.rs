@@ -1,4 +1,4 @@
-//! A node at the right address that belongs to another cluster, or waits by other timings, does not count.
+//! A node at the right address that belongs to another cluster, or has other timings, does not count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::harness::{Call, Cluster, Plan, wait_for};
 
-/// What the leader's status says is the matter with n3.
+/// The trouble with n3, by the leader's status.
 async fn trouble_with_3(cluster: &Cluster) -> String {
     wait_for("the leader tells what is wrong with n3", async || {
         let leader = cluster.leader_among(&[1, 2]).await;
@@ -19,7 +19,7 @@ async fn trouble_with_3(cluster: &Cluster) -> String {
     .await
 }
 
-/// n1 and n2 go on; without n2, n3 makes no majority; put right, it does.
+/// n1 and n2 continue; without n2, n3 makes no majority; once corrected, it does.
 async fn does_not_count(cluster: &Cluster, expected: &str, put_right: impl AsyncFn()) {
     let trouble = trouble_with_3(cluster).await;
     assert!(trouble.contains(expected), "{trouble}");
@@ -52,7 +52,7 @@ async fn of_another_cluster() {
         cluster.wipe(3);
         cluster.place(3, &cluster.topology());
         cluster.start(3);
-        // As a new disk it is let in by a majority without it.
+        // Its disk is new, so a majority without it has to admit it.
         cluster.start(2);
         cluster.counts(3).await;
         cluster.kill9(2);
@@ -60,7 +60,7 @@ async fn of_another_cluster() {
     .await;
 }
 
-/// A disk belongs to one cluster: mounted in another it is not written to.
+/// A disk belongs to one cluster: a node of another cluster does not write to it.
 #[tokio::test]
 async fn with_a_disk_of_another_cluster_a_node_does_not_start() {
     let cluster = Cluster::of(1).await;
@@ -77,7 +77,7 @@ async fn with_a_disk_of_another_cluster_a_node_does_not_start() {
     assert_eq!(cluster.read_doc(1, "k", "linear").await, Some(1));
 }
 
-/// A disk belongs to one node of it, too.
+/// A disk also belongs to one node of its cluster.
 #[tokio::test]
 async fn with_the_disk_of_another_node_a_node_does_not_start() {
     let cluster = Cluster::of(3).await;
@@ -107,7 +107,7 @@ async fn with_other_timings() {
     .await;
 }
 
-/// Names are not what nodes compare.
+/// Nodes do not compare names.
 #[tokio::test]
 async fn a_new_name_is_no_stranger() {
     let cluster = Cluster::of(3).await;
@@ -123,7 +123,7 @@ async fn a_new_name_is_no_stranger() {
     cluster.write_doc("k", 2).await;
 }
 
-/// A dead machine is replaced by one with another address: the others are told by their topology.
+/// A dead machine is replaced by one with another address: the others learn it from their topology.
 #[tokio::test]
 async fn a_new_address_is_no_stranger() {
     let mut plan = Plan::new(4);
@@ -143,7 +143,7 @@ async fn a_new_address_is_no_stranger() {
     it_comes_back_and_counts(&cluster).await;
 }
 
-/// By the log it is at its old address still, where something takes connections and never says a word.
+/// The log still has its old address, where something accepts connections and never answers.
 #[tokio::test]
 async fn who_is_mute_in_its_old_place_does_not_keep_it_out() {
     let mut plan = Plan::new(4);

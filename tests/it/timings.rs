@@ -1,4 +1,5 @@
-//! Timings are changed node by node: a leader relies on the leases that it was granted, whatever the others are configured to by now.
+//! Timings are changed node by node: a leader relies on the leases that it was granted, even if the others
+//! have other settings by now.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ async fn leases_are_shortened_node_by_node() {
     let cluster = Plan::new(3).brisk().config(LONG).start().await;
     cluster.hand_to(1).await;
     cluster.write_doc("k", 1).await;
-    // Nodes of other timings refuse each other: the second one that is changed makes the new majority.
+    // Nodes with different timings refuse each other: the second node that is changed makes the new majority.
     for id in [2, 3] {
         cluster.kill9(id);
         cluster.configure(id, "");

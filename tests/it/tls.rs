@@ -1,4 +1,4 @@
-//! A cluster that speaks TLS: who is believed, what is renewed while it runs, and the way there and back.
+//! A cluster that uses TLS: authentication, renewal while it runs, and the change to TLS and back.
 
 #[path = "tls/clients.rs"]
 mod clients;
@@ -25,10 +25,10 @@ use crate::harness::{
 
 const REQUIRE: &str = "mode = \"require\"";
 
-/// To fail by.
+/// It only makes a test fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection of its own to this node, by the cluster's CA.
+/// A separate connection to this node, with the cluster's CA.
 async fn connect(cluster: &Cluster, id: u32) -> TlsStream<TcpStream> {
     let ip = cluster.node(id).ip;
     let config = cluster.certs().files(None).config().expect("files in order");
@@ -55,7 +55,7 @@ async fn three_nodes_form_a_cluster_and_replace_their_leader() {
     assert_eq!(cluster.read_doc(leader, "k", "linear").await, Some(2));
 }
 
-/// A beat that says it comes from node 3. Whose beat it is counts before what it says.
+/// A beat that says it comes from node 3. The sender is checked before the contents.
 fn beat_of_3() -> Call {
     Call::post("/heartbeat")
         .header("eldest-cluster", "it mode=safe settings=00000000000000aa")
@@ -96,7 +96,7 @@ async fn a_peer_is_who_its_certificate_says() {
         let body = peer_problem(&answer, 403, "forbidden");
         assert!(body["detail"].as_str().expect("text").contains("node 3"), "{shown:?}: {body}");
     }
-    // Believed, and then judged by what it says, which is wrong.
+    // The sender is believed, and then the contents are judged, which are wrong.
     peer_problem(&say(Some("node-3")).await.expect("an answer"), 409, "mode_mismatch");
     let expired = expired(certs);
     let silent = say(Some(&expired)).await;
@@ -111,7 +111,7 @@ async fn a_peer_is_who_its_certificate_says() {
     assert_eq!(cluster.status_of(1, "epoch").await, epoch, "somebody was unseated");
 }
 
-/// It is not let in, and everybody is told why: who asks the leader, and who reads its own log.
+/// The node is not admitted, and both the leader's status and the node's own log say why.
 #[tokio::test]
 async fn a_node_of_another_ca_does_not_count() {
     let cluster = Plan::new(3).tls(REQUIRE).start().await;
@@ -119,7 +119,7 @@ async fn a_node_of_another_ca_does_not_count() {
     cluster.kill9(3);
     cluster.configure(3, &other.table(3, REQUIRE));
     cluster.start(3);
-    // Before it listens again, what is wrong is that nothing listens.
+    // Before it listens again, the trouble is that nothing listens.
     watch_for("the leader tells what is wrong with n3", async || {
         let members = cluster.status_of(cluster.leader_among(&[1, 2]).await, "members").await;
         let trouble = members[2]["trouble"].to_string();
@@ -180,7 +180,7 @@ async fn who_speaks_no_tls_is_told_so() {
         assert!(answer.contains("\"tls_required\"") && answer.contains("https://"), "{answer}");
     }
     let before = failed_handshakes(&cluster).await.expect("a running node tells its numbers");
-    // A handshake that is none ends, and whoever only looks whether somebody listens harms nobody.
+    // A broken handshake ends, and a client that only checks whether the port is open does no harm.
     let mut raw = Raw::connect(cluster.node(1)).await;
     raw.send(b"\x16\x03\x01\x00\x05hello").await;
     raw.read_to_end().await;
@@ -232,7 +232,8 @@ fn what_is_there_is_never_overwritten() {
         let mode = std::fs::metadata(certs.path(name)).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
-    // Whoever could read it could be this node: as ssh does, unless all are root's.
+    // Any user who can read it could act as this node. The rule is that of ssh: the file is refused, unless
+    // user and owner are root.
     let key = certs.path("node-1.key");
     let config = cluster.folder().join("open.toml");
     std::fs::write(&config, certs.table(1, REQUIRE)).expect("a file");

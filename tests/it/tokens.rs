@@ -1,4 +1,4 @@
-//! Clients that are let in by tokens: on every node at once, for as long as the token stands, and nobody else.
+//! Clients that authenticate by tokens: on every node at once, and only while the token is valid.
 
 use std::process::Command;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::roles::{LONG, WAIT, acquire, grant, patient};
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
-/// Nobody may do anything without a token.
+/// A client may do nothing without a token.
 fn closed(more: &str) -> String {
     format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"\n{more}")
 }
@@ -19,7 +19,7 @@ fn by(call: Call, token: &str) -> Call {
     call.header("authorization", format!("Bearer {token}"))
 }
 
-/// Asks until the cluster is formed, with the admin token.
+/// Creates a token with the admin token.
 async fn create(cluster: &Cluster, id: u32, grants: &[&str], ttl_ms: Option<u64>) -> (String, String) {
     let mut body = json!({"name": "test", "grants": grants});
     ttl_ms.into_iter().for_each(|ttl_ms| body["ttl_ms"] = json!(ttl_ms));
@@ -56,7 +56,7 @@ async fn put(cluster: &Cluster, id: u32, token: &str) -> Answer {
 async fn a_token_is_good_on_every_node_at_once_and_after_a_restart() {
     let cluster = Plan::new(3).config(&closed("")).start().await;
     let follower = follower(&cluster).await;
-    // Each round another one: no node has had time to hear of it.
+    // Each round uses another token: no node has had time to learn of it.
     for _ in 0..10 {
         let (_, token) = create(&cluster, follower, &["read,write docs/app/", "watch docs/app/"], None).await;
         for id in cluster.ids() {
@@ -139,7 +139,7 @@ async fn beyond_loopback_nobody_is_let_in_who_shows_nothing() {
         for path in ["/livez", "/"] {
             assert!(cluster.answer(id, Call::get(path)).await.ok(), "{path}");
         }
-        // On a busy machine a node may say for a moment that it is not.
+        // On a busy machine a node may not be ready for a moment.
         cluster.is_ready(id).await;
         let calls =
             ["/metrics", "/v1/status", "/v1/members", "/v1/docs", "/v1/feed", "/v1/tokens"].map(Call::get);
@@ -153,7 +153,7 @@ async fn beyond_loopback_nobody_is_let_in_who_shows_nothing() {
     }
 }
 
-/// Has the role free, or held by that one.
+/// The instance that holds the role, or null if it is free.
 async fn holder(cluster: &Cluster, role: &str) -> Value {
     let read = cluster.answer(1, by(Call::get(format!("/v1/roles/{role}")), ADMIN)).await;
     if read.status == 404 { Value::Null } else { read.expect(200).json()["leader"]["instance_id"].clone() }
@@ -185,7 +185,7 @@ async fn who_waits_for_a_role_with_a_revoked_token_never_gets_it() {
     for answer in answers {
         problem(&answer, 401, "unauthorized");
     }
-    // The node that refuses a waiter takes its time to tell the leader that it has gone.
+    // The node that refuses a waiter needs a moment to inform the leader.
     line_is(0).await;
     assert!(began.elapsed().as_millis() < u128::from(WAIT), "they left the line when their waits were over");
     let release = json!({"instance_id": "first", "token": held});
@@ -197,7 +197,7 @@ async fn who_waits_for_a_role_with_a_revoked_token_never_gets_it() {
 
 #[tokio::test]
 async fn a_role_held_by_a_stream_is_free_once_its_token_is_revoked() {
-    // By the cluster's secret, which proves to the leader which node gives it back.
+    // The cluster's secret proves to the leader which node releases the role.
     let secret = "cluster_secret = \"the secret of these tests, long enough to pass\"";
     let cluster = Plan::new(3).config(&closed(secret)).start().await;
     let (id, token) = create(&cluster, 1, &["read,write roles"], None).await;
@@ -226,7 +226,8 @@ async fn a_role_held_by_a_stream_is_free_once_its_token_is_revoked() {
     }
 }
 
-/// Rights are judged again when the last byte has come. All of it arrives before the revocation but that byte.
+/// Rights are judged again when the last byte has come. Everything but that byte
+/// arrives before the revocation.
 #[tokio::test]
 async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
     let cluster = Plan::new(3).config(&closed("")).start().await;
@@ -256,7 +257,8 @@ async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
             vec![leader, passing_on]
         };
         for node in nodes {
-            // A machine that takes seconds for a revocation has given the slow body up before: then it is tried again.
+            // On a machine that takes seconds for a revocation the node gives up the slow body
+            // first: then it is tried again.
             wait_for("a body in time that is refused", async || {
                 let (id, token) = create(&cluster, node, &["order", "read,write *"], None).await;
                 let mut caller = Raw::connect(cluster.node(node)).await;
@@ -282,7 +284,7 @@ async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
                 caller.send(last).await;
                 match &*caller.read_line().await {
                     "HTTP/1.1 401 Unauthorized" => Some(()),
-                    // Where the byte came after the answer, the connection may have been reset.
+                    // If the byte came after the answer, the connection may have been reset.
                     "HTTP/1.1 408 Request Timeout" | "" => None,
                     other => panic!("{method} {path} at node {node}: {other}"),
                 }
@@ -325,7 +327,8 @@ async fn each_token_has_idempotency_keys_of_its_own() {
     }
 }
 
-/// Neither binds a document to another's lease, nor finds out which leases there are, nor writes in the name of another's role.
+/// Such a client cannot bind a document to another's lease, find out which leases there are, or write in
+/// the name of another's role.
 #[tokio::test]
 async fn who_has_no_grant_for_a_lease_writes_nothing_that_names_it() {
     let cluster = Plan::new(3).config(&closed("")).start().await;
@@ -353,7 +356,7 @@ async fn who_has_no_grant_for_a_lease_writes_nothing_that_names_it() {
         let put =
             Call::put("/v1/docs/app/k").raw_json("1").header("if-role", format!("theirs; token={held}"));
         problem(&cluster.answer(id, by(put, &token)).await, 403, "forbidden");
-        // Who has the grant shows the secret, too.
+        // A client with the grant must show the secret as well.
         let bound = || by(Call::put("/v1/docs/app/k?with=process/theirs").raw_json("1"), ADMIN);
         let without = problem(&cluster.answer(id, bound()).await, 403, "forbidden");
         assert!(without["needs"].is_null(), "{without}");
@@ -390,7 +393,7 @@ async fn orders_and_refusals_are_told_of() {
     let (id, token) = create(&cluster, 1, &["read docs"], None).await;
     problem(&put(&cluster, 1, &token).await, 403, "forbidden");
     problem(&put(&cluster, 1, "a guess").await, 401, "unauthorized");
-    // What only a handler finds out: a command's grant, and a lease's secret.
+    // A handler finds these: a command's grant, and a lease's secret.
     let command = Call::command("PutDoc", json!({"key": "app/a", "value": 1}));
     problem(&cluster.answer(1, by(command, &token)).await, 403, "forbidden");
     let claim = |secret: &str| json!({"instance_id": "i", "secret": secret, "ttl_ms": 600_000});
@@ -454,7 +457,7 @@ async fn who_hangs_up_is_told_of_too() {
         let lines = audited(&cluster, node, &[]).into_iter().filter(|line| line["request_id"] == request);
         lines.map(|line| line["stage"].as_str().expect("a stage").to_string()).collect()
     };
-    // At the leader, which waits for the other one's disk; and through a node that waits for its leader.
+    // First at the leader, which waits for the other's disk; then through a node that waits for its leader.
     for (asked, away, request) in [(leader, passing_on, "at-leader"), (passing_on, leader, "passed-on")] {
         cluster.stop(away);
         let body = json!({"name": request, "grants": ["order"]}).to_string();
@@ -482,7 +485,7 @@ async fn who_hangs_up_is_told_of_too() {
         .await;
         cluster.cont(away);
     }
-    // What was asked of the leader was on its way to the other's disk, and has happened.
+    // The order to the leader was under way to the other's disk, and has been carried out.
     let listed = cluster.answer(leader, by(Call::get("/v1/tokens"), ADMIN)).await.expect(200).json();
     assert!(listed.to_string().contains("\"at-leader\""), "{listed}");
     let metrics = metrics(&cluster, leader).await;

@@ -10,10 +10,10 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::harness::{Call, Cluster};
 use crate::roles::{acquire, grant};
 
-/// To fail by.
+/// It only makes a test fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One that looks five times a second until it is dropped.
+/// A process that looks five times a second until it is dropped.
 struct Top {
     _process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -28,7 +28,7 @@ impl Top {
         Top { _process: process, lines }
     }
 
-    /// Reads on until a line holds this.
+    /// Reads until a line contains this.
     async fn shows(&mut self, wanted: &str) {
         let mut last = String::new();
         let reading = async {
@@ -53,7 +53,7 @@ async fn nodes_rates_roles_and_events_are_shown_again_and_again() {
     let mut top = Top::start(&cluster);
     top.shows(&format!("node-{leader} leads")).await;
     top.shows("billing  worker-1").await;
-    // It shows rates from the second look on, and by then it reads the feed, too.
+    // It shows rates from the second look on, and reads the feed by then.
     top.shows("records 0/s").await;
     let next = cluster.others(leader)[0];
     let order = Call::post("/elect").json(&json!({"node_idx": next}));

@@ -1,4 +1,4 @@
-//! What the README promises first: any node takes a write, the leader dies, nothing is lost.
+//! The first promises of the README: any node takes a write, the leader dies, nothing is lost.
 
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn the_log_is_the_seeds_own_lines_and_the_same_on_every_disk() {
     }
     let last = *indexes.last().expect("four commands");
     for id in cluster.ids() {
-        // A write is committed by any majority of disks, so this node's own may be later.
+        // A write is committed by any majority of disks, so this node's own may get it later.
         let written = async || cluster.log_lines(id).contains_key(&last).then_some(());
         wait_for("the last record is on the disk", written).await;
     }
@@ -67,7 +67,7 @@ async fn the_lowest_index_leads_a_cluster_that_starts_together() {
     // A head start that a slow machine cannot use up.
     let cluster = Plan::new(3).config("timing.stagger_ms = 10000").start().await;
     assert_eq!(cluster.leader().await, 1);
-    // And again, when the first is gone: the lowest of those that are left.
+    // The same holds once the first is gone: the lowest of the others leads.
     cluster.kill9(1);
     assert_eq!(cluster.leader().await, 2);
 }

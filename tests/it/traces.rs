@@ -1,4 +1,4 @@
-//! What a collector of traces is told: one trace for all nodes that a call has passed.
+//! The spans that a collector of traces gets: one trace for all nodes that a call has passed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ async fn take(State(told): State<Told>, body: Bytes) {
     told.lock().expect("nobody panicked").push(body);
 }
 
-/// By the node that tells of them: its spans of writes.
+/// The spans of writes, by the node that reported them.
 fn writes(told: &Told) -> BTreeMap<String, Vec<Value>> {
     let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for body in told.lock().expect("nobody panicked").iter() {
@@ -52,7 +52,7 @@ async fn a_call_that_is_passed_on_is_one_trace() {
         call.header("traceparent", traceparent).header("x-request-id", format!("write-{number}"))
     };
     let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-    // Its caller does not keep this one.
+    // The caller does not sample this one.
     cluster.answer(follower, write(1, &format!("00-{trace}-{parent}-00"))).await.expect(201);
     cluster.answer(follower, write(2, &format!("00-{trace}-{parent}-01"))).await.expect(201);
     let (first, second) = wait_for("both nodes tell of the call", async || {
@@ -76,7 +76,7 @@ async fn a_call_that_is_passed_on_is_one_trace() {
     }
 }
 
-/// A collector that is not there costs spans and nothing else.
+/// A missing collector costs spans and nothing else.
 #[tokio::test]
 async fn without_a_collector_spans_are_lost_and_counted() {
     let mut plan = Plan::new(2);

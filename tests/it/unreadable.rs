@@ -1,4 +1,5 @@
-//! JSON that the readers of some language stop at: no client gets it in, and what is there from before is served and shown.
+//! JSON that the parser of some language rejects: no client can write it, and old values of that
+//! kind are served and shown.
 
 use std::process::Command;
 
@@ -9,13 +10,14 @@ use crate::harness::{Call, Cluster, problem};
 
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 
-/// With 5,000 digits among them.
+/// Values of each kind, one of them a number of 5,000 digits.
 fn unreadable() -> [String; 4] {
     let reserved = r#"{"$serde_json::private::RawValue":1}"#;
     ["1e400", r#"{"a":["\ud800"]}"#, reserved, &"7".repeat(5000)].map(str::to_string)
 }
 
-/// Every call that carries a client's JSON, with this value in it, and the field that is wrong then.
+/// Every call that carries a client's JSON, with this value in it, and the name of the
+/// field that is wrong then.
 fn doors(value: &str) -> Vec<(&'static str, Call)> {
     let doc = format!(r#"{{"storage_cmd":"PutDoc","payload":{{"key":"k","value":{value}}}}}"#);
     let user = format!(r#"{{"storage_cmd":"CreateUser","payload":{{"name":"u","about":{value}}}}}"#);
@@ -71,7 +73,8 @@ async fn what_a_client_cannot_read_is_taken_at_no_door() {
         let listed = cluster.answer(follower, Call::get(format!("/v1/{list}"))).await.expect(200).json();
         assert_eq!(listed["items"].as_array().map(Vec::len), Some(count), "{list}: {listed}");
     }
-    // What looks like it and can be read: digits beyond 2^53, the ends of doubles, a whole pair; and a name that is twice.
+    // Similar values that can be read: digits beyond 2^53, the ends of doubles, a whole pair; and
+    // a name that occurs twice.
     let readable = r#"{"a":1,"a":[9007199254740993,1.7976931348623157e308,1e-400,"\ud83d\ude00","\\ud800"]}"#;
     cluster.answer(leader, Call::put("/v1/docs/k").raw_json(readable)).await.expect(201);
     let read = cluster.answer(follower, Call::get("/v1/docs/k")).await.expect(200);

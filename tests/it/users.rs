@@ -57,9 +57,9 @@ async fn payloads_may_be_text_that_holds_the_json() {
     let read = cluster.answer(1, Call::get("/v1/users/as-text")).await.expect(200).json();
     assert_eq!(read["group"], "staff");
     problem(&create(&cluster, json!("{\"name\": ")).await, 400, "bad_field");
-    // One line in the log, whatever the client's own line breaks.
+    // The record is one line in the log, even if the client's text has line breaks.
     for id in cluster.ids() {
-        // A write is committed by any majority of disks, so this node's own may be later.
+        // A write is committed by any majority of disks, so this node's own may get it later.
         let lines = wait_for("the record is on the disk", async || {
             let lines = cluster.log_lines(id).into_values().map(|line| line.typed);
             let about: Vec<String> = lines.filter(|typed| typed.contains("as-text")).collect();

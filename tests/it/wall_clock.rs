@@ -1,7 +1,8 @@
-//! Wall clocks that jump: nothing follows from it but what people read. And a machine that sleeps: no lease outlasts it.
+//! Wall clocks that jump: nothing depends on them but the times that people read. And a machine that sleeps:
+//! no lease outlasts the sleep.
 //!
-//! Each node runs with a library before it, `shift.c`, that adds shifts, read from files, to its wall clock and to the clock that
-//! goes on in a sleep. It is compiled here, by the C compiler that Rust links with.
+//! Each node runs with a preloaded library, `shift.c`, that adds shifts, read from files, to its wall clock
+//! and to the clock that continues in a sleep. It is compiled here, by the C compiler that Rust links with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub const HOUR_S: i64 = 3_600;
 
 const DAY_US: u64 = 24 * 3_600 * 1_000_000;
 
-/// From the years in which this runs.
+/// Counted from the years in which this runs.
 const TO_YEAR_9999: i64 = 7_970 * 365 * 24 * HOUR_S;
 const TO_YEAR_2160: i64 = 135 * 365 * 24 * HOUR_S;
 const TO_1970: i64 = 56 * 365 * 24 * HOUR_S;
@@ -31,7 +32,7 @@ const NEEDED: &str =
 pub struct Clocks(PathBuf);
 
 impl Clocks {
-    /// None if such tests are left out here.
+    /// Returns None if such tests are left out here.
     pub fn new() -> Option<Clocks> {
         if left_out(SKIP, "shifted clocks") {
             return None;
@@ -63,17 +64,18 @@ impl Clocks {
         self.put(&format!("n{id}"), seconds * 1_000);
     }
 
-    /// As after a sleep of so long: timers have stood still, and only one clock tells.
+    /// Simulates a sleep of this length: timers have stood still, and only one clock shows the time.
     fn sleep(&self, id: u32, seconds: i64) {
         self.put(&format!("s{id}"), seconds * 1_000);
     }
 
-    /// As for a guest whose host has stopped it for so long: by none of its clocks has any time passed.
+    /// Simulates a guest whose host has stopped it for this long: all its clocks but the
+    /// wall clock have stood still.
     fn lose(&self, id: u32, ms: i64) {
         self.put(&format!("p{id}"), -ms);
     }
 
-    /// In one step: a reader sees the old shift or the new one.
+    /// The file is replaced in one step: a reader sees the old shift or the new one.
     fn put(&self, file: &str, ms: i64) {
         fs::write(self.0.join("new"), ms.to_string()).expect("a shift");
         fs::rename(self.0.join("new"), self.0.join(file)).expect("a shift in place");
@@ -119,7 +121,7 @@ async fn wall_clocks_jump_and_nothing_happens() {
     assert!(token < 1 << 53, "{token}");
     assert!(stamped(&cluster, leader) < right + DAY_US, "a stamp has leapt");
     assert_eq!(cluster.status_of(leader, "epoch").await, epoch, "a clock jumped and the leader changed");
-    // What is kept for ten minutes of the cluster's time is still there after a year of the wall's.
+    // An entry that is kept for ten minutes of cluster time is still there after a year of wall time.
     let again = cluster.answer(2, keyed()).await.expect(200).json();
     assert_eq!(again["index"], first["index"]);
     let tally = load.end().await;
@@ -129,7 +131,7 @@ async fn wall_clocks_jump_and_nothing_happens() {
     cluster.equal_states(&[1, 2, 3]).await;
     written(&cluster, leader).await;
     stamps_never_go_back(&cluster, leader);
-    // All start anew while their clocks show the year 9999, and go on.
+    // All restart while their clocks show the year 9999, and still work.
     for id in cluster.ids() {
         cluster.term(id).await;
         clocks.set(id, TO_YEAR_9999);
@@ -145,7 +147,8 @@ async fn wall_clocks_jump_and_nothing_happens() {
     stamps_never_go_back(&cluster, leader);
 }
 
-/// Waits until this node's own disk holds all that is committed now: any majority of disks commits it, and its own may be later.
+/// Waits until this node's own disk has all that is committed now: any majority of disks commits a record,
+/// and its own may get it later.
 async fn written(cluster: &Cluster, id: u32) {
     let committed = cluster.status_of(cluster.leader().await, "commit_index").await;
     let committed = committed.as_u64().expect("an index");
@@ -176,7 +179,7 @@ fn wall_us(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("a wall time in microseconds: {text}"))
 }
 
-/// A ttl is the cluster's time: an hour's jump neither ends it nor makes it last.
+/// A ttl is counted in cluster time: an hour's jump of the wall clock neither ends nor extends it.
 #[tokio::test]
 async fn a_hold_of_the_service_lapses_by_the_clusters_own_time() {
     let Some(clocks) = Clocks::new() else { return };
@@ -200,8 +203,8 @@ async fn a_hold_of_the_service_lapses_by_the_clusters_own_time() {
     .await;
 }
 
-/// The node that renews for an open stream has slept for longer than the lease: it says so before it asks anybody. By a clock that
-/// stands still in a sleep the lease would be certain for most of an hour.
+/// The node that renews for an open stream has slept for longer than the lease: it reports the loss before it
+/// calls any other node. By a clock that stops in a sleep, the lease would seem certain for most of an hour.
 #[tokio::test]
 async fn a_stream_does_not_hold_a_role_through_a_sleep() {
     let Some(clocks) = Clocks::new() else { return };
@@ -216,9 +219,11 @@ async fn a_stream_does_not_hold_a_role_through_a_sleep() {
     assert_eq!(stream.next().await, Told::End);
 }
 
-/// The leader's machine is stopped by what it runs on, and when it goes on no clock of it shows that. Nothing that it does rests on a
-/// clock alone but what it says of itself: it may answer `/is_leader` with true, and `level=leader` reads, until its lease ends as it
-/// counts it. It acknowledges no write, answers no linear read from the past, and steps down by itself. It is cut off, so that nobody tells it.
+/// The leader's machine is stopped by its host, and when it continues, none of its clocks but the wall clock
+/// shows that. Its statements about itself rest on a clock alone: it may answer `/is_leader` with true, and
+/// serve `level=leader` reads, until its lease ends by that clock. Nothing else rests on a clock alone. It
+/// acknowledges no write, answers no linear read from the past, and steps down by itself. It is cut off, so
+/// that no message tells it.
 #[tokio::test]
 async fn a_leader_whose_clocks_lost_the_time_keeps_every_promise_that_rests_on_a_majority() {
     let Some(clocks) = Clocks::new() else { return };
@@ -258,7 +263,7 @@ async fn a_leader_whose_clocks_lost_the_time_keeps_every_promise_that_rests_on_a
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    // As if it had been stopped for an instant.
+    // These clocks now show that it was stopped for an instant.
     clocks.lose(old, stopped.elapsed().as_millis() as i64);
     cluster.cont(old);
     for answer in asked {

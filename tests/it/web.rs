@@ -1,5 +1,5 @@
-//! Pages in a real browser: what one of another origin does to a node that the browser reaches, and what one of an origin does
-//! that the node allows. Judged by the node's state.
+//! Pages in a real browser: the effect on a node of a page from another origin, and of a page from an origin
+//! that the node allows. The tests check the node's state.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -12,14 +12,14 @@ use crate::harness::{Call, Cluster, Plan, left_out, wait_for};
 
 const BROWSER: &str = "chromium";
 
-/// To fail by: a browser takes its time to start on a busy machine.
+/// It only makes a test fail: a browser takes its time to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// So that every call leaves a line in the log.
+/// Every call leaves a line in the log.
 const LOG: &str = "log.level = \"debug\"";
 
-/// Writes as any page can without asking, then as only an allowed one can, and reads. Then it says at its own server what it
-/// has read, and sends the order of a form.
+/// Writes as any page can without a preflight, then as only an allowed one can, and reads. Then it reports to
+/// its own server what it has read, and submits a form.
 const PAGE: &str = r#"<!doctype html><title>page</title>
 <iframe name="sink"></iframe>
 <form id="form" method="post" target="sink" action="NODE/service_down"></form>
@@ -36,7 +36,7 @@ const body = JSON.stringify({storage_cmd: "PutDoc", payload: {key: "plain", valu
 })();
 </script>"#;
 
-/// Serves the page, and tells what it said in the end.
+/// Serves the page, and returns its report.
 async fn shown(server: &TcpListener, page: &str) -> String {
     loop {
         let (mut stream, _) = server.accept().await.expect("a connection");
@@ -61,7 +61,7 @@ async fn shown(server: &TcpListener, page: &str) -> String {
     }
 }
 
-/// A browser that ends with the test, however that ends.
+/// A browser that ends with the test, however the test ends.
 struct Opened(Child);
 
 impl Drop for Opened {
@@ -71,7 +71,8 @@ impl Drop for Opened {
     }
 }
 
-/// Opens the page in a browser of its own, until the page has said that it is done, and its form has been answered so.
+/// Opens the page in a separate browser, and waits until the page has reported that it is done, and its form
+/// has had an answer with this status.
 async fn visit(cluster: &Cluster, server: &TcpListener, number: u32, form: u16) -> String {
     let own = server.local_addr().expect("it is bound");
     let page = PAGE.replace("NODE", &cluster.node(1).url());

@@ -1,4 +1,4 @@
-//! `/v1/explain` and `eldest why`: what they say is compared with what the test has done.
+//! `/v1/explain` and `eldest why`: their answers are compared with what the test has done.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn said(change: &Value) -> Vec<&str> {
     steps.filter_map(|step| step["event"].as_str()).collect()
 }
 
-/// What `eldest why` prints at that node, once it holds all of this.
+/// The output of `eldest why` at that node, once it contains all of these parts.
 async fn why_says(cluster: &Cluster, node: u32, words: &[&str], parts: &[&str]) -> String {
     watch_for("why tells it all", async || {
         let text = why(cluster, node, words);
@@ -35,7 +35,8 @@ fn why(cluster: &Cluster, node: u32, words: &[&str]) -> String {
     text
 }
 
-/// Once that node leads, every living one has noted it, and only these have not answered: a busy one may miss the second that it has.
+/// The explanation, once that node leads, every live node has noted it, and only these have not answered: a
+/// busy node may miss the second that it has.
 async fn told_that_leads(cluster: &Cluster, asked: u32, leader: u32, silent: &[&str]) -> Value {
     watch_for("the change of leader is told", async || {
         let told = explained(cluster, asked).await;
@@ -48,8 +49,8 @@ async fn told_that_leads(cluster: &Cluster, asked: u32, leader: u32, silent: &[&
     .await
 }
 
-/// Whether this node has written the epoch into its chronicle: a thread of its own does, and a process that is killed takes along
-/// what it has not written yet.
+/// True if this node has written the epoch into its chronicle: a separate thread writes it, and a killed
+/// process loses the lines that are not written yet.
 fn has_written(cluster: &Cluster, node: u32, epoch: &Value) -> bool {
     let text = std::fs::read_to_string(cluster.node(node).data.join("chronicle")).unwrap_or_default();
     text.contains(&epoch.to_string())
@@ -57,7 +58,7 @@ fn has_written(cluster: &Cluster, node: u32, epoch: &Value) -> bool {
 
 #[tokio::test]
 async fn a_failover_is_foretold_told_and_remembered() {
-    // A head start that a busy machine cannot use up: the elder leads, and the next one after it.
+    // A head start that a busy machine cannot use up: the elder leads, and then the next one after it.
     let cluster = Plan::new(3).config("timing.stagger_ms = 10000").start().await;
     let before = wait_for("all three are ready", async || {
         let told = told_that_leads(&cluster, 3, 1, &[]).await;

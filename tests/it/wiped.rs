@@ -1,4 +1,4 @@
-//! A disk is replaced: the node comes back empty, and counts for nothing until the others have let it in.
+//! A disk is replaced: the node comes back empty, and does not vote until the others have admitted it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ async fn a_wiped_node_rejoins_and_then_carries_its_part() {
     cluster.is_ready(3).await;
     cluster.equal_states(&[1, 2, 3]).await;
 
-    // Now it must hold everything: one of the two others goes.
+    // Now it must have everything: one of the two others goes.
     let leader = cluster.leader().await;
     cluster.kill9(if leader == 3 { 1 } else { leader });
     cluster.write_doc("after", 1).await;
@@ -28,8 +28,8 @@ async fn a_wiped_node_rejoins_and_then_carries_its_part() {
     }
 }
 
-/// n1 and an empty n3 are two of three, and still no majority: n3 may have acknowledged what only its old
-/// disk knew (counterexample 2).
+/// n1 and an empty n3 are two of three, and still no majority: n3 may have acknowledged a record that only
+/// its old disk had (counterexample 2).
 #[tokio::test]
 async fn an_empty_disk_is_no_part_of_a_majority() {
     let cluster = Cluster::of(3).await;
@@ -40,7 +40,7 @@ async fn an_empty_disk_is_no_part_of_a_majority() {
     cluster.kill9(wiped);
     cluster.wipe(wiped);
     cluster.start(wiped);
-    // It is up and speaks with the leader.
+    // It is up and talks to the leader.
     cluster.sees(leader, wiped, true).await;
     wait_for("they are no majority", async || {
         let put = Call::put("/v1/docs/refused").raw_json("9");
@@ -62,7 +62,7 @@ async fn an_empty_disk_is_no_part_of_a_majority() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Whoever replaces one disk after the other with time between loses nothing.
+/// If the disks are replaced one after the other, with time between, nothing is lost.
 #[tokio::test]
 async fn all_disks_are_replaced_one_after_the_other() {
     let cluster = Cluster::of(3).await;
@@ -80,7 +80,7 @@ async fn all_disks_are_replaced_one_after_the_other() {
     }
 }
 
-/// A cluster forms once, and not while a node of its topology has never been heard (counterexample 3).
+/// A cluster forms once, and only after every node of its topology has been heard (counterexample 3).
 #[tokio::test]
 async fn a_cluster_does_not_form_without_all_its_nodes() {
     let cluster = Plan::new(3).prepare();
@@ -97,7 +97,7 @@ async fn a_cluster_does_not_form_without_all_its_nodes() {
     assert_eq!(cluster.read_doc(3, "a", "linear").await, Some(2));
 }
 
-/// Whoever names the wrong directory finds it as it was: its names, and who may read it.
+/// A directory that was named by mistake stays unchanged: its names, modes and lengths.
 #[tokio::test]
 async fn a_directory_that_is_refused_stays_as_it_is() {
     let cluster = Cluster::of(1).await;

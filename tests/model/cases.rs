@@ -1,4 +1,4 @@
-//! Where the exploration starts, and how far it goes.
+//! The starts of the exploration, and its bounds.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub struct Case {
     pub begin: fn(Case) -> Cluster,
     pub sync: Sync,
     pub budget: Budget,
-    /// For a longer run.
+    /// The budget of a longer run.
     pub large: Budget,
-    /// Records in one message.
+    /// The number of records in one message.
     pub batch: usize,
-    /// What the network loses at once. Everything else it may lose, too, by never delivering it.
+    /// The messages that the network loses at once. It may also lose any other, by never delivering it.
     pub lost: fn(&Envelope) -> bool,
 }
 
@@ -53,7 +53,7 @@ impl Case {
         Cluster::new([N1, N2, N3].map(host), history, self.budget)
     }
 
-    /// One action of the way to the start: costs nothing, loses nothing.
+    /// One action before the start: it costs nothing and loses nothing.
     fn step(self, state: &mut Cluster, action: &Action) {
         let budget = state.budget;
         state.budget = Budget { ticks: 1, refusals: 1, writes: 9, ..budget };
@@ -78,7 +78,7 @@ impl Case {
         }
     }
 
-    /// These, and whoever they woke, have asked around; those who were told yes have claimed.
+    /// These, and the nodes that they woke, have asked around; those that were answered yes have claimed.
     fn claimed(self, mut state: Cluster, candidates: &[NodeId], heard: fn(&Envelope) -> bool) -> Cluster {
         for node in candidates {
             self.step(&mut state, &Action::Tick(*node));
@@ -123,7 +123,7 @@ fn is_denial(envelope: &Envelope) -> bool {
     matches!(envelope.message, Refuse { .. } | Stale { .. } | Resigned { .. })
 }
 
-/// Leaves what moves promises and records.
+/// The messages that remain are those that move promises and records.
 fn is_noise(envelope: &Envelope) -> bool {
     is_beat(envelope) || is_dry_run(envelope) || is_denial(envelope)
 }
@@ -160,7 +160,7 @@ pub const RIVALS_LATE: Case = Case {
     ..RIVALS
 };
 
-/// A claim is on its way, and its claimant may die and ask again.
+/// A claim is under way, and its claimant may die and ask again.
 pub const RESTARTED: Case = Case {
     name: "restarted claimant",
     begin: |case| {
@@ -179,7 +179,7 @@ pub const RESTARTED: Case = Case {
     ..RIVALS
 };
 
-/// The elder has been away: what was committed without it must reach its log before it leads.
+/// The elder has been away: records committed without it must reach its log before it leads.
 pub const ABSENT_ELDER: Case = Case {
     name: "absent elder",
     begin: |case| {
@@ -194,7 +194,7 @@ pub const ABSENT_ELDER: Case = Case {
     ..RIVALS
 };
 
-/// A leader lives, but the others have given it up while its write is on its way.
+/// A leader lives, but the others have given it up while its write is under way.
 pub const DEPOSED: Case = Case {
     name: "deposed leader",
     begin: |case| {
@@ -211,8 +211,8 @@ pub const DEPOSED: Case = Case {
     ..RIVALS
 };
 
-/// Two suffixes that were never committed: the older one may reach a majority by counting, but the
-/// other may still replace it. The elder has claimed; the younger's question is still on its way.
+/// Two suffixes that were never committed: the older one may reach a majority by counting, but the other may
+/// still replace it. The elder has claimed; the younger node's question is still under way.
 pub const TWO_SUFFIXES: Case = Case {
     name: "two suffixes",
     begin: |case| {
@@ -248,7 +248,7 @@ fn settings(node: NodeId, batch: usize) -> Settings {
     Settings { timing: coarse(), limits, ..Settings::lan(node, vec![N1, N2, N3]) }
 }
 
-/// Every span a multiple of one, so that few instants differ; no head start by rank, so that any
+/// Every span is a multiple of one unit, so that few instants differ. Ranks give no head start, so that any
 /// candidate may be the first.
 fn coarse() -> Timing {
     Timing {

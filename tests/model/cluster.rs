@@ -1,4 +1,4 @@
-//! Three nodes, the messages on their way between them, and what a spectator remembers: one state.
+//! Three nodes, the messages between them, and the memory of a spectator: one state.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::history::{Breach, History, user};
 use crate::host::{Host, Sync};
 use crate::shared::Shared;
 
-/// How often each thing may still happen.
+/// The number of times that each thing may still happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
     /// Deadlines that come.
@@ -44,8 +44,8 @@ pub type Packet = Shared<Envelope>;
 #[derive(Clone, PartialEq, Hash)]
 pub struct Cluster {
     pub hosts: [Shared<Host>; 3],
-    /// In flight, each at most once, by print. They may arrive in any order, or never: a loss is a
-    /// message that stays here.
+    /// The messages in flight, each at most once, by print. They may arrive in any order, or never: a loss is
+    /// a message that stays here.
     flying: Vec<Packet>,
     pub budget: Budget,
     pub history: Shared<History>,
@@ -67,7 +67,7 @@ impl Cluster {
         &self.hosts[node.0 as usize - 1]
     }
 
-    /// Everything that may happen next. Nothing does after a breach: the path ends there.
+    /// Everything that may happen next. After a breach there is no action: the path ends there.
     pub fn actions(&self, actions: &mut Vec<Action>) {
         if self.breach.is_some() {
             return;
@@ -108,7 +108,7 @@ impl Cluster {
         }
     }
 
-    /// The state after an action; none if it changes nothing.
+    /// The state after an action; None if the action changes nothing.
     pub fn after(&self, action: &Action, sync: Sync, lost: fn(&Envelope) -> bool) -> Option<Cluster> {
         let mut next = self.clone();
         next.spend(action);
@@ -150,7 +150,7 @@ impl Cluster {
             Action::Refuse { peer, .. } => host.feed(In::PeerRefused(*peer), sync, history),
             Action::Crash { kept, .. } => host.crash(*kept).map(|()| Vec::new()),
             Action::Propose(_) => {
-                // What is left of the budget tells one write from another.
+                // The rest of the budget tells one write from another.
                 host.feed(write(self.budget.writes), sync, history)
             }
             Action::HandOver(_) => {
@@ -183,7 +183,7 @@ impl Cluster {
         }
     }
 
-    /// Only these are still on their way.
+    /// Keeps only these messages in flight.
     pub fn keep_flying(&mut self, wanted: impl Fn(&Envelope) -> bool) {
         self.flying.retain(|packet| wanted(packet));
     }
@@ -196,7 +196,7 @@ fn write(number: u8) -> In {
 }
 
 impl Action {
-    /// Where it happens.
+    /// The node at which it happens.
     fn node(&self) -> NodeId {
         match self {
             Action::Deliver { packet, .. } => packet.to,
@@ -231,7 +231,7 @@ impl fmt::Debug for Action {
     }
 }
 
-/// A line a node: what a reader of a counterexample wants to see first.
+/// A line for each node: the first thing that a reader of a counterexample wants to see.
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for host in &self.hosts {

@@ -14,7 +14,7 @@ pub struct Disk {
     pub incarnation: Incarnation,
     pub vote: Vote,
     pub records: Vec<Record>,
-    /// Given to the disk, not yet safe.
+    /// Given to the disk, but not safe yet.
     pub queue: VecDeque<(Seq, Write)>,
     /// Every write up to this one is safe.
     done: Seq,
@@ -56,7 +56,7 @@ impl Disk {
         position == Position::ZERO || self.position(position.index) == Some(position)
     }
 
-    /// Back at once if nothing stands in its way, or held until its durability has come.
+    /// Returns the message at once if its writes are safe, or holds it until they are.
     pub fn hold(&mut self, envelope: Envelope, after: After) -> Option<Envelope> {
         if after.is_met(self.done, self.done) {
             return Some(envelope);
@@ -65,7 +65,7 @@ impl Disk {
         None
     }
 
-    /// Everything that waits becomes safe. Returns the last write and the messages that it lets go.
+    /// Everything that waits becomes safe. Returns the last write and the messages that are free to leave.
     pub fn sync(&mut self) -> Result<(Seq, Vec<Envelope>), Breach> {
         while let Some((seq, write)) = self.queue.pop_front() {
             self.apply(write)?;
@@ -78,7 +78,7 @@ impl Disk {
         Ok((done, free.into_iter().map(|(_, envelope)| envelope).collect()))
     }
 
-    /// Power is cut: the first `kept` of the waiting writes made it, the others did not.
+    /// Power is cut: the first `kept` of the waiting writes reached the disk, the others did not.
     pub fn lose(&mut self, kept: usize) -> Result<(), Breach> {
         for (_, write) in self.queue.drain(..).take(kept).collect::<Vec<_>>() {
             self.apply(write)?;
@@ -109,14 +109,15 @@ impl Disk {
         }
     }
 
-    /// Whether what a message says of its sender is true of this disk (I9). `log` is the sender's log
-    /// in memory, `epoch` its promise there: an answer given under an older promise may speak of
-    /// records that have been replaced since, and nobody counts those against the newer leader.
+    /// True if the statements of a message about its sender are true of this disk (I9). `in_memory` is the
+    /// position in the sender's log in memory at the matched index, `now` its promise there. An answer given
+    /// under an older promise may name records that have been replaced since, and no node counts those
+    /// against the newer leader.
     pub fn covers(&self, message: &Message, now: Epoch, in_memory: Option<Position>) -> bool {
         let promised = |epoch: Epoch| self.vote.promise.epoch >= epoch;
         match message {
             Message::Approve { term, last, .. } => {
-                // A record of that very epoch says that its leader was decided without this approval.
+                // A record of that same epoch shows that its leader was decided without this approval.
                 let outdated = now > term.epoch || self.last().epoch == term.epoch;
                 promised(term.epoch) && (outdated || self.holds(*last))
             }

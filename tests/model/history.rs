@@ -1,4 +1,4 @@
-//! What a spectator who sees all nodes at once remembers, and what must never be seen.
+//! The memory of a spectator who sees all nodes at once, and the breaches that must never be seen.
 
 use eldest::protocol::Term;
 use eldest::replica::{Answer, CallId, Denied};
@@ -13,11 +13,11 @@ pub enum Breach {
     CommittedDiffer,
     /// A write was acknowledged that is not committed (I2).
     AcknowledgedNotCommitted,
-    /// A write that was surely refused is committed (P15).
+    /// A write that was refused for certain is committed (P15).
     RefusedCommitted,
     /// A promise on disk went down, or changed hands (P2).
     PromiseLowered,
-    /// A message left before what it says was safe (I9).
+    /// A message left before its statements were safe (I9).
     SentBeforeDurable,
     /// A node found a contradiction and stopped.
     Stopped,
@@ -29,15 +29,15 @@ pub enum Breach {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct History {
-    /// Every epoch that anybody led in, with its claim.
+    /// Every epoch that any node led in, with its claim.
     pub leaders: Vec<Term>,
     /// The epochs that were opened.
     pub opened: Vec<Epoch>,
     /// The longest log that any node knows to be committed.
     pub committed: Vec<Record>,
-    /// The epoch that each was committed in: its leader is the first to know.
+    /// The epoch in which each record was committed: its leader is the first to know.
     pub decided: Vec<Epoch>,
-    /// Writes that were said to be surely not applied.
+    /// Writes that are certain not to be applied, by an answer.
     pub refused: Vec<CallId>,
 }
 
@@ -104,7 +104,7 @@ impl History {
     }
 }
 
-/// What is written: a user whose name is the number of its call.
+/// The content of a write: a user whose name is the number of its call.
 pub fn user(name: &str) -> Payload {
     let text = format!("{{\"name\":\"{name}\"}}").into();
     Payload { kind: 1, format: Format(1), call: None, text }

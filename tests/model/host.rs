@@ -1,4 +1,4 @@
-//! One node with its disk and its clock. The only place that calls the replica.
+//! One node with its disk and its clock. It is the only place that calls the replica.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -20,14 +20,16 @@ const NEVER: u64 = 1_000_000;
 pub struct Host {
     replica: Replica,
     pub disk: Disk,
-    /// Moves only by a tick, and then to the replica's own deadline: between two ticks all is immediate.
+    /// It moves only by a tick, and then to the replica's own deadline: between two ticks
+    /// everything is immediate.
     clock: Time,
     boots: u64,
 }
 
-/// Two hosts of the same print are one state. The replica's print leaves out leases, waits for roles, restores and
-/// snapshots, because no case has any: all calls are writes without a key, and hand-overs. Whether its feed was told of
-/// an election, and since when it has a leader, is in no output that is looked at here.
+/// Two hosts with the same print are one state. The replica's print leaves out leases, waits for roles,
+/// restores and snapshots, because no case has any: all calls are writes without a key, and hand-overs. It
+/// also leaves out whether its feed has reported an election, and since when it has a leader: no output that
+/// is checked here contains that.
 impl Hash for Host {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.replica.fingerprint(state);
@@ -35,12 +37,12 @@ impl Hash for Host {
     }
 }
 
-/// When a write is safe.
+/// The moment when a write becomes safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// Before anything else happens.
+    /// It becomes safe before anything else happens.
     AtOnce,
-    /// By an action of its own: a crash may come first.
+    /// It becomes safe by a separate action: a crash may come first.
     Later,
 }
 
@@ -60,7 +62,7 @@ impl Host {
         self.replica.core()
     }
 
-    /// Carries out everything that follows from an input; returns what reaches the network.
+    /// Carries out all consequences of an input; returns the messages that reach the network.
     pub fn feed(&mut self, input: In, sync: Sync, history: &mut History) -> Result<Vec<Envelope>, Breach> {
         let mut sent = Vec::new();
         self.handle(input, history, &mut sent)?;
@@ -87,7 +89,7 @@ impl Host {
         self.feed(In::Tick, sync, history)
     }
 
-    /// The process dies with what was not safe, and starts again.
+    /// The process dies and loses everything that was not safe, and starts again.
     pub fn crash(&mut self, kept: usize) -> Result<(), Breach> {
         self.disk.lose(kept)?;
         self.boots += 1;
@@ -138,7 +140,7 @@ impl Host {
         history.note_applied(record, self.core().vote().promise.epoch)
     }
 
-    /// The message leaves. What it says must be safe by now (I9).
+    /// The message leaves. Its statements must be safe by now (I9).
     fn release(&self, envelope: Envelope, sent: &mut Vec<Envelope>) -> Result<(), Breach> {
         let matched = matched(&envelope).and_then(|index| self.core().log().position(index));
         let promise = self.core().vote().promise.epoch;
@@ -189,7 +191,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A failed assertion of the core is a finding with a path to it, not the end of the checker's thread.
+/// A failed assertion of the core is a finding with a path to it, and does not end the checker's thread.
 fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, Breach> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

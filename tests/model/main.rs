@@ -1,13 +1,13 @@
-//! Exhaustive exploration at small bounds: the product's replica on three nodes, with a network that
-//! reorders and loses, disks that lose what was not synced, and deadlines that come when they please.
+//! Exhaustive exploration at small bounds: the product's replica on three nodes, with a network that reorders
+//! and loses messages, disks that lose unsynced writes, and deadlines that come at any moment.
 //!
 //! A case is a start and a budget of misfortunes; its whole space is explored, breadth first. Between
 //! two actions no time passes: a clock moves only when its node's deadline comes, and then to that
 //! deadline. Each case prints its numbers. `MODEL_LARGE=1` gives every case its larger budget,
 //! `MODEL_DEPTH=n` bounds the actions.
 //!
-//! Caveats: leases are not judged here (clocks of different nodes do not compare, I4 is the
-//! simulator's); no snapshots; messages of the kinds that a case calls noise are always lost.
+//! Caveats: leases are not judged here (clocks of different nodes do not compare; the simulator checks I4);
+//! no snapshots; messages of the kinds that a case calls noise are always lost.
 
 extern crate eldest_core as eldest;
 
@@ -33,7 +33,8 @@ use crate::model::Cases;
 
 type Paths = Vec<(&'static str, Path<Cluster, Action>)>;
 
-/// Explores a case until something fails or nothing is left; returns what failed and what was reached.
+/// Explores a case until something fails or nothing is left; returns the failed
+/// properties and the reached ones.
 fn explore(model: &Cases) -> (Paths, Paths) {
     let begun = Instant::now();
     let depth = number("MODEL_DEPTH").unwrap_or(0);
@@ -48,7 +49,7 @@ fn explore(model: &Cases) -> (Paths, Paths) {
     let bug = model.mutant.map_or(String::new(), |mutant| format!(" with {mutant:?}"));
     let name = model.case.name;
     let line = format!("{name}{bug}: {unique} states, {steps} actions deep, {seconds:.1} s\n");
-    // Not through the print macros: the numbers are wanted from tests that pass, too.
+    // The print macros would not do: the numbers are also wanted from tests that pass.
     let _ = std::io::stderr().write_all(line.as_bytes());
     let reached = |name: &&'static str| {
         model
@@ -63,7 +64,7 @@ fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The whole space of a case, and that what the case is about can be reached in it.
+/// Explores the whole space of a case, and checks that it reaches the events that the case is about.
 fn holds(mut case: Case, reached: &[&str]) {
     if number("MODEL_LARGE").is_some() {
         case.budget = case.large;

@@ -1,4 +1,4 @@
-//! The state space as the checker sees it, and what must hold in each of its states.
+//! The state space as the checker sees it, and the properties of each of its states.
 
 use eldest::protocol::Node;
 use eldest::protocol::mutant::{self, Mutant};
@@ -9,7 +9,7 @@ use crate::cases::Case;
 use crate::cluster::{Action, Cluster};
 use crate::history::Breach;
 
-/// A case, with a known bug put back or none.
+/// A case, with one known bug put back or without.
 #[derive(Clone, Debug)]
 pub struct Cases {
     pub case: Case,
@@ -29,7 +29,7 @@ impl Model for Cases {
         state.actions(actions);
     }
 
-    /// The switch is a thread's own, and the checker's threads are its own too.
+    /// The switch belongs to one thread, and so the checker's threads each set their own.
     fn next_state(&self, state: &Cluster, action: Action) -> Option<Cluster> {
         mutant::set(self.mutant);
         let next = state.after(&action, self.case.sync, self.case.lost);
@@ -52,7 +52,7 @@ impl Model for Cases {
     }
 }
 
-/// What the spectator watches for in each action.
+/// The breaches that the spectator watches for in each action.
 fn breaches() -> [Property<Cases>; 8] {
     use Breach::*;
     type S = Cluster;
@@ -79,8 +79,8 @@ impl Cluster {
         self.history.opened.len()
     }
 
-    /// Whoever leads, open or not, holds every record that was committed in an epoch below its own:
-    /// stricter than I2, because P6 has it pull first.
+    /// Every leader, with an open epoch or not, has every record that was committed in an epoch below its
+    /// own: stricter than I2, because P6 makes it pull first.
     fn leaders_are_complete(&self) -> bool {
         let nodes = self.hosts.iter().map(|host| host.core());
         let mut leaders = nodes.filter_map(|node| Some((node, node.leads()?)));
@@ -93,7 +93,7 @@ impl Cluster {
         below.all(|(record, _)| node.log().get(record.index()) == Some(record))
     }
 
-    /// From the greatest position that two logs share, all below is the same in both.
+    /// Below the greatest position that two logs share, both are the same.
     fn logs_match(&self) -> bool {
         let [one, two, three] = [0, 1, 2].map(|node| self.hosts[node].core());
         [(one, two), (two, three), (one, three)].into_iter().all(|(a, b)| logs_match(a, b))

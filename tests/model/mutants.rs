@@ -1,5 +1,5 @@
-//! Known bugs put back, each in a case that shows it: the exploration must find a way to it. A model
-//! that finds none of them would prove nothing by finding nothing else.
+//! Known bugs are put back, each in a case that shows it: the exploration must find a path to it. A model
+//! that finds none of them would prove nothing when it finds nothing else.
 
 use eldest::protocol::mutant::Mutant;
 
@@ -7,7 +7,7 @@ use crate::cases::{ABSENT_ELDER, Case, DEPOSED, RESTARTED, RIVALS, TWO_SUFFIXES}
 use crate::explore;
 use crate::model::Cases;
 
-/// The property is the one that the rule left out protects, or the first that breaks on the way there.
+/// The property is the one that the omitted rule protects, or the first that breaks on the way there.
 fn is_caught(mutant: Mutant, case: Case, broken: &str) {
     let model = Cases { case, mutant: Some(mutant) };
     let (failed, _) = explore(&model);

@@ -1,5 +1,5 @@
-//! A value that many states share, with its hash worked out once: hashing and cloning whole nodes for
-//! every transition would cost more than the protocol itself.
+//! A value that many states share, with its hash computed once: hashing and cloning whole nodes for every
+//! transition would cost more than the protocol itself.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! An operator of the simulated clusters makes and revokes tokens of clients (P56): few ids, so that they meet again.
+//! An operator of the simulated clusters creates and revokes tokens of clients (P56). There are few ids, so
+//! that the same id comes up again.
 
 use eldest::replica::Call;
 use eldest::store::{Command, Grant, NewToken, TokenHash, TokenId};
@@ -10,10 +11,10 @@ use crate::world::{Event, World};
 
 const SEED: u64 = 0x70c3_1056;
 const IDS: u64 = 4;
-/// Between two orders, at most.
+/// The longest pause between two orders.
 const PAUSE: u64 = 600_000;
 
-/// An operator's.
+/// The command with which an operator creates this token.
 pub fn create(id: u64) -> Command {
     let (id, name, hash) = (TokenId(id), format!("t{id}").into(), TokenHash::of(&id.to_be_bytes()));
     Command::create_token(NewToken {
@@ -25,14 +26,14 @@ pub fn create(id: u64) -> Command {
     })
 }
 
-/// One or the other, of one of the ids.
+/// Creates or revokes a token under one of the ids.
 fn order(rng: &mut Rng) -> Command {
     let id = rng.below(IDS);
     if rng.chance(500) { create(id) } else { Command::revoke_token(TokenId(id)) }
 }
 
 impl World {
-    /// In some seeds.
+    /// In some seeds an operator creates and revokes tokens.
     pub fn draw_tokens(&mut self, seed: u64) {
         let mut rng = Rng::new(seed ^ SEED);
         if rng.chance(400) {
@@ -42,7 +43,7 @@ impl World {
         }
     }
 
-    /// At whatever node: who does not lead refuses, and nobody asks again.
+    /// Sends the order to any node. A node that does not lead refuses it, and the order is not repeated.
     pub fn token_order(&mut self) -> Check {
         let nodes = self.hosts.len() as u64;
         let Some(rng) = self.tokens.as_mut().filter(|_| !self.clients.stopped && !self.sides.stopped) else {

@@ -1,4 +1,5 @@
-//! Timelines of answers that a leader owes, of who must have what it answers for (P15), and of who hears of it (P7).
+//! Timelines of answers that a leader owes: which nodes must have the record that an answer stands for (P15),
+//! and which of them hear of its commit (P7).
 
 use eldest::protocol::{Ack, Message};
 use eldest::replica::Call;
@@ -8,8 +9,8 @@ use crate::checks::{Check, ensure};
 use crate::stage::{MS, core, leads, linearizable, run, stage, write};
 use crate::world::World;
 
-/// The heir never hears of it, another node leads meanwhile and dies, and the one that handed over leads again: whoever asked
-/// for the hand-over is told that nobody knows what became of it.
+/// The heir never hears of the hand-over, another node leads meanwhile and dies, and the node that handed
+/// over leads again. The caller that asked for the hand-over learns that its outcome is unknown.
 pub fn leads_again_before_its_heir() -> Check {
     let mut world = stage(3, 30, |settings| settings.timing.window = Span::millis(4_000))?;
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::HandOver(_)));
@@ -25,8 +26,8 @@ pub fn leads_again_before_its_heir() -> Check {
     ensure(owed.is_empty(), "P15 each call is answered once", || format!("n1 owes {owed:?}"))
 }
 
-/// Under `ack = all` a follower's disk is replaced and let in. Then a message of the disk before arrives, from an epoch that is
-/// over, and a write with it: the write waits for the disk that is there now.
+/// Under `ack = all` a follower's disk is replaced and let in. Then a message of the earlier disk arrives,
+/// from an epoch that is over, and with it a write. The write must wait for the new disk.
 pub fn late_word_of_a_wiped_disk() -> Check {
     let mut world = stage(3, 31, |settings| settings.ack = Ack::All)?;
     let answers = |envelope: &eldest::protocol::Envelope| {
@@ -47,9 +48,9 @@ pub fn late_word_of_a_wiped_disk() -> Check {
     let admitted = |world: &crate::world::World| core(world, 3).is_some_and(|core| core.is_admitted());
     let came = world.run_until_true(world.now + 8_000 * MS, admitted)?;
     ensure(came, "stage", || "n3 is not let in".into())?;
-    // In the middle between two beats.
+    // Halfway between two beats.
     run(&mut world, 550)?;
-    // The disk that is there now has its say only after the write is on two others.
+    // The new disk answers only after the write is on the two other nodes.
     world.net.slow.insert((NodeId(1), NodeId(3)), 100 * MS);
     let Some((envelope, state)) = late else {
         return ensure(false, "stage", || "n3 has answered nothing".into());
@@ -60,7 +61,8 @@ pub fn late_word_of_a_wiped_disk() -> Check {
     linearizable(&mut world)
 }
 
-/// Beats are far apart, one write comes between two of them, and nothing follows it: its followers hear of the commit.
+/// Beats are far apart, one write comes between two of them, and no write follows it. The followers still
+/// hear of the commit.
 pub fn nothing_follows_a_write() -> Check {
     let mut world = stage(3, 34, |settings| {
         settings.timing.heartbeat = Span::millis(480);
@@ -71,7 +73,7 @@ pub fn nothing_follows_a_write() -> Check {
     };
     let before = commits(&world);
     write(&mut world, 1, 1);
-    // Less than to the next beat: one was sent when n1's epoch opened, 500 ms ago.
+    // This is shorter than the time to the next beat: one was sent when n1's epoch opened, 500 ms ago.
     run(&mut world, 300)?;
     let after = commits(&world);
     let told = before.iter().zip(&after).all(|(before, after)| after > before);

@@ -1,4 +1,5 @@
-//! Calls to a node: on their way in, as one round with what waits there, and their answers.
+//! Calls to a node: how they arrive, how they form one round with the calls that wait there, and how they are
+//! answered.
 
 use eldest::protocol::Ack;
 use eldest::replica::{Answer as Answered, Call as Asked, CallId, Denied, Level};
@@ -12,7 +13,7 @@ use crate::host::Host;
 use crate::world::{Event, World};
 use crate::{leases, restores, sides};
 
-/// Who waits for an answer of a node.
+/// The party that waits for a node's answer.
 #[derive(Clone, Debug)]
 pub enum Waiting {
     Nobody,
@@ -21,11 +22,11 @@ pub enum Waiting {
     Holder(sides::RoleAsked),
     Lease(leases::Asked),
     Document(leases::DocumentAsked),
-    /// An operator who restores all data: the number of the restore.
+    /// An operator that restores all data; the number is that of the restore.
     Operator(u64),
 }
 
-/// How long calls gather before a node takes them all as one round, at most.
+/// The longest time for which calls gather before a node takes them all as one round.
 const GATHER: u64 = 800;
 
 impl World {
@@ -54,7 +55,7 @@ impl World {
         self.arrives(node, Waiting::Client(call), asked)
     }
 
-    /// Some calls wait until others have come.
+    /// Some calls wait until others have arrived.
     pub fn arrives(&mut self, node: usize, waiting: Waiting, call: Asked) -> Check {
         if !self.hosts[node].is_up() {
             return Ok(());
@@ -77,7 +78,7 @@ impl World {
         self.calls(node, calls)
     }
 
-    /// A node answers. Says whether somebody was there to hear it.
+    /// A node answers. Returns whether the caller was still there to hear it.
     pub fn answered(
         &mut self,
         node: usize,
@@ -104,7 +105,8 @@ impl World {
         Ok(true)
     }
 
-    /// Under `ack = all`. What is told again says nothing of the others, and one that does not lead knows nothing of them.
+    /// Checks under `ack = all` that all have the record. An answer that is repeated says nothing of the
+    /// other nodes, and a node that does not lead knows nothing of them.
     fn all_have(&self, node: usize, answer: &Result<Answered, Denied>) -> Check {
         let at = match answer {
             Ok(Answered::Written(written)) if written.acks.is_some() => written.position,
@@ -146,7 +148,7 @@ impl World {
             }
             (Err(Denied::Rejected(_)), _) => Answer::Mismatch,
             (Err(Denied::Unknown) | Ok(_), _) => Answer::Unknown,
-            // The attempt is refused; of the call nobody knows.
+            // The attempt is refused; the outcome of the call is unknown.
             (Err(denied), Ask::Command(_)) if self.may_have_been(node, call, &denied)? => Answer::Unknown,
             (Err(denied), ask) => {
                 if matches!(ask, Ask::Command(_)) {
@@ -159,7 +161,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether the node must say of a refused call that it may happen yet (P15). One that is told where to go is not refused.
+    /// Whether the node must say of a refused call that it may still take effect (P15). A redirect is not a
+    /// refusal.
     fn may_have_been(&self, node: usize, call: Call, denied: &Denied) -> Result<bool, Violation> {
         let (host, key) = (&self.hosts[node], commands::key(call.tag));
         let has_one = match call.ask {
@@ -176,7 +179,8 @@ impl World {
         Ok(told)
     }
 
-    /// What this node has applied. Who answers as a leader by its lease is the only one that does (I4).
+    /// Shows what this node has applied. A node that answers as a leader by its lease must be the only one
+    /// that does (I4).
     fn client_looks(&self, node: usize, store: &Store, leader: bool) -> Result<Answer, Violation> {
         let host = &self.hosts[node];
         let has = &host.state.store;
@@ -262,7 +266,7 @@ impl World {
 }
 
 impl Host {
-    /// The state goes on by one record.
+    /// Applies one record to the state.
     pub fn apply(&mut self, record: &Record) -> Result<eldest::store::Applied, Violation> {
         let id = self.id;
         self.state.store.apply(record).map_err(|error| Violation {
@@ -272,7 +276,7 @@ impl Host {
     }
 }
 
-/// Who is said to lead.
+/// The leader that the answer names.
 pub fn hint(denied: &Denied) -> Option<NodeId> {
     match denied {
         Denied::NotLeader { leader } => Some(*leader),

@@ -1,5 +1,6 @@
-//! Where the enumerations begin: a formed cluster on a calm network. And what they share: jobs on all
-//! cores, a sample of a set that is too large for every run, and the end that every run must come to.
+//! The start of every enumeration, which is a formed cluster on a calm network, and what the enumerations
+//! share: jobs on all cores, a sample of a set that is too large for every run, and the end that every run
+//! must come to.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,17 +22,17 @@ use crate::world::{Event, World};
 pub const MS: u64 = 1_000;
 pub const SECOND: u64 = 1_000 * MS;
 
-/// What a cluster looks like before anything is done to it.
+/// The cluster before anything is done to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub count: u32,
     pub leader: u32,
     pub takeover: Takeover,
-    /// Records kept below a snapshot: with none, whoever lags is sent a snapshot.
+    /// Records kept below a snapshot. With none, a node that lags is sent a snapshot.
     pub keep: u64,
     pub clients: usize,
     pub think: (u64, u64),
-    /// One-way delay and sync in µs that never vary: for figures.
+    /// One-way delay and sync time in µs that never vary, for figures.
     pub steady: Option<(u64, u64)>,
     pub seed: u64,
 }
@@ -67,7 +68,7 @@ impl Shape {
         host
     }
 
-    /// The machines, with nothing running on them yet.
+    /// The machines, with nothing running on them.
     pub fn unformed(&self) -> World {
         let mut rng = Rng::new(self.seed);
         let hosts = members(self.count).into_iter().map(|me| self.host(me, &mut rng)).collect();
@@ -82,7 +83,7 @@ impl Shape {
         world
     }
 
-    /// Formed, led by the node wanted, and in use for a while.
+    /// The cluster formed, led by the wanted node, and in use for a while.
     pub fn formed(&self) -> Result<World, Violation> {
         let mut world = self.unformed();
         start_all(&mut world)?;
@@ -118,7 +119,7 @@ pub fn leader(world: &World) -> Option<NodeId> {
     world.hosts.iter().find(open).map(|host| host.id)
 }
 
-/// Asks whoever leads to hand over.
+/// Asks the leader to hand over.
 pub fn hand_over(world: &mut World, to: NodeId) -> Check {
     let Some(leader) = leader(world) else {
         return ensure(false, "stage", || "nobody leads".into());
@@ -127,7 +128,7 @@ pub fn hand_over(world: &mut World, to: NodeId) -> Check {
     world.order(node, Call::HandOver { to: Some(to) })
 }
 
-/// Every node that runs follows one leader (this one, if it is named), has all that is committed, and counts.
+/// Every node that runs follows one leader (`wanted`, if given), has all that is committed, and counts.
 pub fn is_settled(world: &World, wanted: Option<NodeId>) -> bool {
     let leader = leader(world);
     let last = world.checks.survival.len();
@@ -184,7 +185,7 @@ pub fn sample(total: usize, some: usize) -> Vec<usize> {
     numbers
 }
 
-/// Runs a job for every item on all cores. Every one that fails is named, up to a dozen.
+/// Runs a job for every item on all cores. Every item that fails is named, up to a dozen.
 pub fn for_all<I: Sync + std::fmt::Debug, T: Send>(
     items: &[I],
     job: impl Fn(&I) -> Result<T, Violation> + Sync,

@@ -1,4 +1,4 @@
-//! Clients: each makes one call at a time, tries again where that is safe, and writes down what it saw.
+//! Clients: each makes one call at a time, retries where that is safe, and records what it saw.
 
 use eldest::types::NodeId;
 
@@ -20,22 +20,22 @@ pub struct Call {
 pub enum Answer {
     Done,
     Mismatch,
-    /// Whoever asked may not, as things are: nothing is said of what was asked for.
+    /// A vote is not allowed as things stand, which says nothing about the user's vote.
     NotAllowed,
     /// There was nothing to delete.
     Missing,
     Value(Option<u64>),
-    /// Surely not applied, and perhaps who leads.
+    /// The call is not applied; the answer may name the leader.
     Refused(Option<NodeId>),
     Unknown,
 }
 
-/// What one client is waiting for.
+/// The call that one client waits for.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     call: Call,
     invoked: u64,
-    /// An attempt went without an answer: it may still be applied.
+    /// An attempt got no answer: it may still be applied.
     doubtful: bool,
 }
 
@@ -52,23 +52,24 @@ pub struct Clients {
     next_op: u64,
     next_value: u64,
     keys: u64,
-    /// Values that registers held, with their revisions: the newest last.
+    /// Values that registers held, with their revisions; the newest comes last.
     known: Vec<(u32, u64, u64)>,
     pub history: Vec<linear::Op>,
-    /// When each acknowledged write was begun and acknowledged.
+    /// The times at which each acknowledged write was begun and acknowledged.
     pub writes: Vec<(u64, u64)>,
     pub think: (u64, u64),
     pub patience: u64,
     pub stopped: bool,
     /// Answers are never lost: for figures.
     pub reliable: bool,
-    /// Only writes to one key: for figures.
+    /// Clients only write, and to one key: for figures.
     pub writes_only: bool,
-    /// Some are users, and vote.
+    /// Some clients are users, and vote.
     pub votes: bool,
-    /// Some ask a node for what it has, whatever that is.
+    /// Some clients ask a node for the state that it has, however old.
     pub looks: bool,
-    /// Some replace all data. That forgets idempotency keys: then nobody tries again what may have been done.
+    /// Some clients replace all data. That deletes idempotency keys, so a call that may have taken effect is
+    /// not retried.
     pub restores: bool,
 }
 
@@ -133,7 +134,7 @@ impl Clients {
         }
     }
 
-    /// Something of users and their votes.
+    /// A call about users and their votes.
     fn civic(&mut self, key: u32, value: u64) -> Ask {
         match self.rng.below(100) {
             0..20 => Ask::ReadUser { key },
@@ -151,7 +152,7 @@ impl Clients {
         Command::Restore { value, registers, pairs }
     }
 
-    /// A register has held this value, under this revision.
+    /// A register has held this value under this revision.
     pub fn learn(&mut self, key: u32, value: u64, rev: u64) {
         if !self.known.contains(&(key, value, rev)) {
             self.known.push((key, value, rev));
@@ -180,7 +181,7 @@ impl Clients {
             Ask::Look { .. } => return,
             Ask::Command(command) => match command {
                 Command::Write { key, value } => (key, linear::Call::Write(value)),
-                // It found nothing, and did nothing.
+                // The delete found nothing, and did nothing.
                 Command::Delete { key } if outcome == linear::Outcome::Value(None) => {
                     (key, linear::Call::Read)
                 }
@@ -218,8 +219,8 @@ impl Clients {
 }
 
 impl Clients {
-    /// A restore is a write or a delete of every key, at one instant. That the instant is the same for all is for another
-    /// checker to see.
+    /// A restore is a write or a delete of every key, at one instant. Another checker makes sure that the
+    /// instant is the same for all keys.
     fn record_restore(
         &mut self,
         open: Open,
@@ -252,7 +253,7 @@ impl World {
         self.send_call(call);
     }
 
-    /// One call of a scenario, to this node, once.
+    /// Makes one call of a scenario, to this node, once.
     pub fn ask(&mut self, node: NodeId, ask: Ask) {
         self.clients.next_op += 1;
         let tag = Tag { op: self.clients.next_op, attempt: 0 };
@@ -288,7 +289,7 @@ impl World {
                 self.clients.writes.push((open.invoked, self.now));
                 linear::Outcome::Done
             }
-            // An attempt that went astray may still be applied, whatever this one was told.
+            // An attempt that was lost may still be applied, no matter how this one was answered.
             Answer::Missing if open.doubtful => linear::Outcome::Unknown,
             Answer::Missing => linear::Outcome::Value(None),
             Answer::Mismatch | Answer::NotAllowed if open.doubtful => linear::Outcome::Unknown,
@@ -327,7 +328,7 @@ impl World {
     /// Tries once more with the same idempotency key, or settles for what is known.
     fn try_again_or(&mut self, mut open: Open, outcome: linear::Outcome) -> Check {
         let tired = open.call.tag.attempt >= 30 || self.clients.rng.chance(60);
-        // A restore has no idempotency key: what may have been done is not asked for again.
+        // A restore has no idempotency key, so one that may have been done is not retried.
         let restore = matches!(open.call.ask, Ask::Command(command) if command.is_restore());
         if tired || (restore && open.doubtful) || self.clients.stopped {
             let outcome = if open.doubtful { linear::Outcome::Unknown } else { outcome };
@@ -354,7 +355,7 @@ impl World {
         self.after(pause, Event::ClientWakes { client });
     }
 
-    /// What is still open at the end may or may not have happened.
+    /// A call that is still open at the end may or may not have happened.
     pub fn close_all(&mut self) {
         for client in 0..self.clients.clients.len() {
             if let Some(open) = self.clients.clients[client].open.take() {

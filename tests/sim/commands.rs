@@ -1,4 +1,5 @@
-//! What the simulated clients of safe mode ask for, as calls to the product: registers and pairs are its documents.
+//! The requests of the simulated clients of safe mode, as calls to the product: registers and pairs are its
+//! documents.
 
 use eldest::replica;
 use eldest::store::{Command as Order, DocCondition, Ending, Key as Name, Operation, Store};
@@ -8,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::restores;
 
-/// What a client asks of a node.
+/// A request of a client to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     Command(Command),
@@ -24,7 +25,7 @@ pub enum Ask {
     ReadVote {
         key: u32,
     },
-    /// What the node has, whatever that is: as a leader by its lease, or as whoever it is.
+    /// The state that the node has, however old: it answers as a leader by its lease, or as any node.
     Look {
         leader: bool,
     },
@@ -57,7 +58,7 @@ pub enum Command {
     },
     /// A record in the newest format that the asked node can write (P23).
     NewFormat,
-    /// All data is replaced: these registers and pairs hold the value then, the others nothing.
+    /// All data is replaced: these registers and pairs then hold the value, and the others hold nothing.
     Restore {
         value: u64,
         registers: u32,
@@ -70,32 +71,33 @@ pub enum Command {
     RemoveUser {
         key: u32,
     },
-    /// There is one, in which users vote.
+    /// There is one election, in which users vote.
     AddElection,
-    /// By the user of this key. Nobody votes twice.
+    /// The user of this key votes. A user votes only once.
     Vote {
         key: u32,
         choice: u64,
     },
 }
 
-/// Which call of which client a command is, and which attempt at it.
+/// Identifies a client's call, and the attempt at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag {
     pub op: u64,
     pub attempt: u32,
 }
 
-/// The steps of a restore. The end of one that nobody began changes nothing, and may be of any format.
+/// The kinds of a restore's steps. The end of a restore that was never begun changes nothing, and may be of
+/// any format.
 pub const PART_OF_RESTORE: u16 = 113;
 pub const END_OF_RESTORE: u16 = 114;
-/// Restores have numbers from here on.
+/// The numbers of restores start here.
 const RESTORES: u64 = 1 << 40;
-/// Attempts are fewer.
+/// More than a call has attempts.
 const ATTEMPTS: u64 = 64;
 
 impl Command {
-    /// As the node is asked. Every attempt has the same idempotency key.
+    /// The call that the node gets. Every attempt has the same idempotency key.
     pub fn call(self, tag: Tag, format: Format) -> replica::Call {
         if self == Command::NewFormat {
             let step = |number: u64| Payload {
@@ -165,12 +167,12 @@ impl Command {
         restores::document(tag.op, &docs.map(value).collect::<Vec<_>>())
     }
 
-    /// Whether it takes a node's one place for a document.
+    /// Whether it takes the one place that a node has for a document.
     pub fn is_restore(self) -> bool {
         matches!(self, Command::Restore { .. } | Command::NewFormat)
     }
 
-    /// What it leaves behind in a register, if anything.
+    /// The register and the value that it leaves behind, if any.
     pub fn leaves(self) -> Option<(u32, u64)> {
         match self {
             Command::Write { key, value } | Command::Create { key, value } => Some((key, value)),
@@ -182,7 +184,7 @@ impl Command {
 
 const ELECTION: &str = "election";
 const CHOICES: &str = "[\"0\",\"1\",\"2\",\"3\"]";
-/// So many choices there are.
+/// The number of choices.
 pub const CHOICES_COUNT: u64 = 4;
 
 fn parsed(kind: &str, payload: String) -> Order {
@@ -194,14 +196,14 @@ fn user(key: u32) -> String {
     format!("user{key}")
 }
 
-/// What the user of this key was created with.
+/// The value with which the user of this key was created.
 pub fn read_user(store: &Store, key: u32) -> Option<u64> {
     let user = store.value(&Name::User(user(key).into()))?;
     let (_, value) = user.split_once('[')?;
     value.split_once(']')?.0.parse().ok()
 }
 
-/// What the user of this key has voted for.
+/// The choice for which the user of this key has voted.
 pub fn read_vote(store: &Store, key: u32) -> Option<u64> {
     let vote = store.value(&Name::Vote(format!("[\"{ELECTION}\",\"{}\"]", user(key)).into()))?;
     vote.chars().find_map(|letter| letter.to_digit(10)).map(u64::from)
@@ -230,12 +232,12 @@ fn numbers(value: &str) -> Vec<u64> {
     serde_json::from_str(value).expect("a value of these clients")
 }
 
-/// Of all attempts of an operation.
+/// The idempotency key of all attempts at an operation.
 pub fn key(tag: Tag) -> Key {
     Key { key: u128::from(tag.op), body: tag.op, who: 0 }
 }
 
-/// Which attempt wrote this record, if it says so.
+/// The attempt that wrote this record, if the record says so.
 pub fn tag_of(record: &Record) -> Option<Tag> {
     let Entry::Client(payload) = &record.entry else { return None };
     match payload.kind {
@@ -253,7 +255,7 @@ pub fn restore_number(tag: Tag) -> u64 {
     RESTORES + tag.op * ATTEMPTS + u64::from(tag.attempt)
 }
 
-/// Of a record that only takes back what was staged: none.
+/// The attempt that ended a restore; `None` if the record only takes back what was staged.
 fn tag_of_end(text: &str) -> Option<Tag> {
     let number = restores::number_of(text)?;
     let (number, counts) = match number.checked_sub(RESTORES) {

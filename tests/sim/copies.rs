@@ -13,7 +13,7 @@ use crate::world::World;
 const FOUND: &str = "P27 a disk that forgot is found";
 const COMES_BACK: &str = "P27 it comes back as a new disk";
 
-/// What is on a node's disk between two of its processes.
+/// The content of a node's disk between two of its processes.
 fn copy(world: &mut World, node: usize) -> Result<Copy, crate::checks::Violation> {
     world.crash(node, false);
     let copy = world.hosts[node].disk.copy();
@@ -21,7 +21,8 @@ fn copy(world: &mut World, node: usize) -> Result<Copy, crate::checks::Violation
     Ok(copy)
 }
 
-/// The node stops, and starts with what was there then. Says how much of what it had acknowledged is gone.
+/// The node stops, and starts with the copy on its disk. Returns how much of what it had acknowledged is
+/// gone.
 fn put_back(world: &mut World, node: usize, copy: &Copy) -> Result<Index, crate::checks::Violation> {
     world.crash(node, false);
     let host = &mut world.hosts[node];
@@ -39,7 +40,8 @@ fn comes_back(world: &mut World, id: u32) -> Check {
     ensure(back, COMES_BACK, || format!("n{id} is not let in"))
 }
 
-/// n1 commits with n3, n2 is cut off, and n3 forgets. It neither counts for n1 nor elects n2 before it has been let in again.
+/// n1 commits with n3, n2 is cut off, and n3 forgets. n3 must neither count for n1 nor elect n2 before it has
+/// been let in again.
 pub fn an_old_copy_is_put_back() -> Check {
     let mut world = stage(3, 51, |_| {})?;
     for value in 1..4 {
@@ -91,15 +93,15 @@ fn a_side_brings_an_old_copy_up_to_date() {
     assert_eq!(crate::guarded::guarded(an_old_copy_on_a_side), Ok(()));
 }
 
-/// A follower of a leader that stays gets some copy of its disk back, over a network that loses, repeats and delays. If anything is
-/// gone it is found, and it is let in again; if nothing is, nothing happens to it.
+/// A follower of a leader that stays gets a copy of its disk back, over a network that loses, repeats and
+/// delays. If anything is gone, the disk is found and let in again; if nothing is, nothing happens to it.
 fn some_copy_is_put_back(seed: u64) -> Result<bool, crate::checks::Violation> {
     let mut rng = Rng::new(seed);
     let mut world = stage(*rng.pick(&[3, 5]), seed, |settings| {
         settings.limits.keep = if seed.is_multiple_of(2) { 5 } else { 1_000 };
         settings.peers_prove = !seed.is_multiple_of(3);
         settings.asks_from = 1_000_000 * u64::from(settings.me.0);
-        // The leader stays, however little of what it says arrives.
+        // The leader stays, however few of its messages arrive.
         settings.timing.dead_after = eldest::types::Span::millis(2_000);
     })?;
     world.net.loss = *rng.pick(&[0, 20, 100]);

@@ -1,8 +1,8 @@
-//! A crash between any two outputs: of a failover, a hand-over, a rejoin, a change of members and the forming of a cluster,
-//! every node dies right before every output of any node, its process or its whole machine, and comes
-//! back at once or after a while.
+//! A crash between any two outputs: during a failover, a hand-over, a rejoin, a change of members and the
+//! forming of a cluster, every node dies right before every output of any node, its process or its whole
+//! machine, and comes back at once or after a while.
 //!
-//! Of five nodes a fixed sample; `SIM_FULL=1` runs every one.
+//! A fixed sample of the cases with five nodes runs; `SIM_FULL=1` runs every one.
 
 use crate::calm::{MS, ends_well, for_all, ms, sample};
 use crate::checks::{Violation, ensure};
@@ -17,7 +17,7 @@ struct Case {
     doom: Doom,
 }
 
-/// At once, and when everybody has drawn the conclusions.
+/// At once, or when all nodes have drawn their conclusions.
 const BACK: [u64; 2] = [5 * MS, 1_500 * MS];
 
 fn cases(operation: Operation, count: u32, extent: Extent) -> Vec<Case> {
@@ -35,7 +35,7 @@ fn cases(operation: Operation, count: u32, extent: Extent) -> Vec<Case> {
     cases
 }
 
-/// Runs one case. Says how long after the last return writes resumed.
+/// Runs one case. Returns how long after the last return writes resumed.
 fn live(case: &Case) -> Result<u64, Violation> {
     let mut world = case.operation.before(case.count)?;
     let output = world.outputs + case.doom.output;

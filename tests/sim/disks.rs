@@ -1,4 +1,5 @@
-//! A node's disk is replaced: what the one before had promised, granted and acknowledged still binds (P10, P11).
+//! A node's disk is replaced: what the earlier disk had promised, granted and acknowledged still binds (P10,
+//! P11).
 
 use eldest::protocol::{Message, Node, Timing};
 use eldest::replica::Call;
@@ -10,7 +11,7 @@ use crate::scenarios::{Scenario, deposed_meets_wiped};
 use crate::stage::{MS, core, leads, linearizable, link, run, stage};
 use crate::world::World;
 
-/// Leases of three seconds, and time to spare between them.
+/// Leases of three seconds, with time to spare between them.
 pub fn patient() -> Timing {
     Timing {
         heartbeat: Span::millis(500),
@@ -29,8 +30,8 @@ fn replace_disk(world: &mut World, node: usize) -> Check {
     world.start(node)
 }
 
-/// P10: n1 relies on n2 and n3, and is cut off. n2 leads, lets a new disk of n3 in and hands over; n4 is elected by n3 and n5, of
-/// which none knows that n1 relied on the disk before.
+/// P10: n1 relies on n2 and n3, and is cut off. n2 leads, lets a new disk of n3 in and hands over. n4 is
+/// elected by n3 and n5, neither of which knows that n1 relied on the earlier disk.
 pub fn wiped_granter() -> Check {
     let mut world = stage(5, 31, |settings| settings.timing = patient())?;
     for far in [4, 5] {
@@ -48,8 +49,8 @@ pub fn wiped_granter() -> Check {
     ensure(leads(&world, 4), "stage", || "n4 does not lead".into())
 }
 
-/// P10: a deposed leader has noted that a new disk is to be let in, and nobody has stored that: no append passes. The
-/// disk, blank still, is asked for its vote.
+/// P10: a deposed leader has noted that a new disk is to be let in, and no node has stored that, because no
+/// append passes. The disk, which is still blank, is asked for its vote.
 pub fn blank_disk_is_asked() -> Check {
     let mut world = deposed_meets_wiped()?;
     world.net.dropped =
@@ -60,10 +61,10 @@ pub fn blank_disk_is_asked() -> Check {
     linearizable(&mut world)
 }
 
-/// What the disk of a machine that takes another's place is drawn from.
+/// The seed for the disk of a machine that takes another's place.
 const NEW: u64 = 0x2E3;
 
-/// Nobody reaches n2 any more, though it lives, and another n2 with a blank disk is let in.
+/// n2 lives but cannot be reached any more, and another n2 with a blank disk is let in.
 fn another_n2() -> Result<(World, usize), Violation> {
     let mut world = stage(3, 41, |_| {})?;
     let double = world.start_double(1, NEW)?;
@@ -91,7 +92,7 @@ fn all_write(world: &mut World, number: u64) -> Check {
     run(world, 1_500)
 }
 
-/// P10: n1 and the new n2 are parted from n3 and the old one.
+/// P10: n1 and the new n2 are cut off from n3 and the old n2.
 pub fn two_disks_of_one_id() -> Check {
     let (mut world, double) = another_n2()?;
     link(&mut world, 1, 3, false);
@@ -106,7 +107,8 @@ pub fn two_disks_of_one_id() -> Check {
     ensure(leads(&world, 1), "I10 writes resume", || "n1 does not lead".into())
 }
 
-/// P10: n1 meets the old n2 again, and does not let it in: the two would take each other's place for ever.
+/// P10: n1 meets the old n2 again, and does not let it in: otherwise the two would take each other's place
+/// forever.
 pub fn the_disk_before_comes_back() -> Check {
     let (mut world, double) = another_n2()?;
     world.redirect(NodeId(1), 1);
@@ -118,7 +120,7 @@ pub fn the_disk_before_comes_back() -> Check {
     ensure(kept, "P10 a disk is let in once", || format!("the seat is {seat:?}"))
 }
 
-/// P11: n1 leads and is cut off; another n1 starts, and its process is taken for the end of the one before.
+/// P11: n1 leads and is cut off; another n1 starts, and its process is taken for the end of the earlier one.
 pub fn old_leader_lives_on() -> Check {
     let mut world = stage(3, 42, |settings| settings.timing = patient())?;
     run(&mut world, 2_000)?;

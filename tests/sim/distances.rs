@@ -1,11 +1,13 @@
-//! How far apart nodes may be with each set of timings: from the start to a leader, and from the death of one to the next.
+//! The distances between nodes that each set of timings allows: from the start to a leader, and from the
+//! death of a leader to the next.
 
 use eldest::protocol::Timing;
 
 use crate::stage::{MS, leads, started};
 use crate::world::World;
 
-/// The times in ms to the first leader, after the leader's port refuses, and after it is cut off, if they come to an end.
+/// The times in ms to the first leader, after the leader's port refuses, and after it is cut off, if they
+/// end.
 type Figures = [Option<u64>; 3];
 
 fn until_led(world: &mut World, id: u32) -> Option<u64> {
@@ -46,7 +48,7 @@ fn how_far_apart_nodes_may_be() {
             let [first, crashed, cut] = figures(&timing, round_trip);
             let shown = [first, crashed, cut].map(|ms| ms.map_or("never".into(), |ms: u64| ms.to_string()));
             println!("| {name} | {round_trip} | {} |", shown.join(" | "));
-            // What the profiles say of themselves: a round trip within a heartbeat, and four of them for an election.
+            // The profiles promise a round trip within a heartbeat, and four of them for an election.
             if round_trip * MS <= timing.heartbeat.0 {
                 let (rounds, patience) = (4 * round_trip + 50, timing.dead_after.0 / MS);
                 assert!(first.is_some_and(|ms| ms <= rounds), "{name}, {round_trip} ms: {first:?}");

@@ -1,5 +1,5 @@
-//! Two machines under one id: somebody starts another one with a blank disk, and the one before lives on. Each of the others
-//! reaches one of the two at a time, as an address leads to one machine.
+//! Two machines under one id: an operator starts another one with a blank disk, and the first one lives on.
+//! Each of the other nodes reaches one of the two at a time, as an address leads to one machine.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,24 @@ use crate::host::{Clock, Host};
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Processes of a double are counted from here on: readers and checkers tell them from those of the first machine.
+/// Processes of a double are counted from here on, so that readers and checkers can tell them from those of
+/// the first machine.
 const LIVES: u64 = 1 << 40;
 
 #[derive(Debug, Default)]
 pub struct Doubles {
-    /// Whom a node reaches under an id, if not the first machine.
+    /// The machine that a node reaches under an id, if it is not the first one.
     reaches: BTreeMap<(NodeId, NodeId), usize>,
-    /// Both machines are heard, whichever is reached.
+    /// Both machines are heard, no matter which of them is reached.
     pub both_speak: bool,
-    /// In some seeds somebody does this.
+    /// Some seeds start doubles, and draw from this.
     pub rng: Option<Rng>,
 }
 
 const DRAWN: u64 = 0xD0B1E;
 
 impl World {
-    /// Which machine a node reaches under this id.
+    /// The machine that a node reaches under this id.
     pub fn reached_from(&self, from: NodeId, id: NodeId) -> usize {
         self.doubles.reaches.get(&(from, id)).copied().unwrap_or_else(|| self.slot(id))
     }
@@ -51,7 +52,7 @@ impl World {
         }
     }
 
-    /// Another machine starts under the id of this one, with a blank disk. Nobody reaches it yet.
+    /// Another machine starts under the id of this one, with a blank disk. No node reaches it yet.
     pub fn start_double(&mut self, node: usize, seed: u64) -> Result<usize, Violation> {
         let first = &self.hosts[node];
         let Clock { offset, rate_ppm, wall_offset } = first.clock;
@@ -80,7 +81,7 @@ impl World {
         self.hosts.iter().filter(|host| host.id == id).count() > 1
     }
 
-    /// The operator does as told: the machine that was replaced goes for good.
+    /// The operator retires the replaced machine for good.
     pub fn retire_doubles(&mut self) {
         for double in 0..self.hosts.len() {
             let first = self.slot(self.hosts[double].id);
@@ -94,7 +95,7 @@ impl World {
         self.doubles.reaches.clear();
     }
 
-    /// In some seeds there is a double, some time.
+    /// In some seeds a double is started at some time.
     pub fn draw_doubles(&mut self, seed: u64) {
         let mut rng = Rng::new(seed ^ DRAWN);
         if rng.chance(150) && self.hosts[0].settings.ack == Ack::Majority {
@@ -102,7 +103,7 @@ impl World {
         }
     }
 
-    /// Whose id a second machine is to be started under now.
+    /// The node under whose id a second machine is to be started now.
     pub fn wants_double(&mut self) -> Option<usize> {
         let members = self.hosts[0].settings.members.len();
         let alone = self.hosts.len() == members;
@@ -110,7 +111,7 @@ impl World {
         rng.chance(300).then(|| rng.below(members as u64) as usize)
     }
 
-    /// The others come to reach this machine or that one.
+    /// Some of the other nodes switch from one machine to the other.
     pub fn redirect_peers(&mut self) {
         let double = self.hosts[0].settings.members.len();
         let Some(mut rng) = self.doubles.rng.take() else {

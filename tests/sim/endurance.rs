@@ -1,4 +1,4 @@
-//! Long stretches of simulated time: an elder that keeps dying, a node that was away for long, a node
+//! Long stretches of simulated time: an elder that keeps dying, a node that was away for a long time, a node
 //! that is not heard or does not hear.
 
 use eldest::protocol::{Takeover, Timing};
@@ -8,13 +8,13 @@ use crate::calm::{MS, SECOND, Shape, ends_well, for_all, is_full, ms};
 use crate::checks::{Violation, ensure};
 use crate::world::{Event, World};
 
-/// The eldest dies so often, for so long.
+/// The eldest dies once in each `PERIOD`, and stays away for `DOWN`.
 const PERIOD: u64 = 20 * SECOND;
 const DOWN: u64 = 2 * SECOND;
 const HOUR: u64 = 3_600 * SECOND;
 
-/// How many times an elder that dies every `PERIOD` may take over in between: while it is not held for
-/// longer than it lives. The hold starts with the second death and doubles.
+/// The number of times that an elder which dies every `PERIOD` may take over in between. It may take over as
+/// long as it is not on hold for longer than it lives. The hold starts with the second death and doubles.
 fn takeovers(timing: &Timing) -> usize {
     let steady = DOWN + timing.stable_for.0;
     let hold = |deaths: u32| match deaths {
@@ -24,7 +24,7 @@ fn takeovers(timing: &Timing) -> usize {
     (1..20).filter(|deaths| steady.max(hold(*deaths)) < PERIOD).count()
 }
 
-/// Time without an acknowledged write: every wait between two that is over 50 ms.
+/// The time without an acknowledged write: the sum of all waits between two that are over 50 ms.
 fn without_writes(world: &World, from: u64) -> u64 {
     let times = world.clients.writes.iter().map(|(_, acknowledged)| *acknowledged);
     let times: Vec<u64> = [from].into_iter().chain(times).chain([world.now]).collect();
@@ -69,7 +69,7 @@ fn an_eldest_that_keeps_dying() {
     for_all(&[Takeover::Never, Takeover::WhenStable], |takeover| hour_of_deaths(*takeover));
 }
 
-/// What a node's links let through while it is away.
+/// The traffic that a node's links let through while it is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Away {
     Isolated,
@@ -99,8 +99,8 @@ fn cut(world: &mut World, id: NodeId, away: Away) {
     }
 }
 
-/// n1 leads. Without it one successor leads; without another nothing changes. Nothing changes when it
-/// is back.
+/// n1 leads. While n1 is away one successor leads; while another node is away nothing changes. When the node
+/// is back nothing changes either.
 fn absence(case: &Case) -> Result<(), Violation> {
     let think = (50 * MS, 300 * MS);
     let mut world = Shape { keep: case.keep, think, ..Shape::of(case.count) }.formed()?;

@@ -1,14 +1,16 @@
-//! Leaders that fall silent for a while and come back: it costs one change of leader, not one each time.
+//! Leaders that fall silent for a while and come back. This costs two changes of leader, away and back, not
+//! two each time.
 
 use eldest::protocol::Takeover;
 
 use crate::checks::{Check, ensure};
 use crate::stage::{MS, core, leads, run, stage, write};
 
-/// Longer than `dead_after`, and no longer than a patience can become.
+/// Longer than `dead_after`, and no longer than patience can grow.
 const PAUSE_MS: u64 = 800;
 
-/// n1 stops for 0.8 s every 20 s. Once it is given up, and takes over again; then it is waited for.
+/// n1 stops for 0.8 s every 20 s. It is given up once, and takes over again; from then on the others wait for
+/// it.
 pub fn a_leader_that_falters() -> Check {
     let mut world = stage(3, 1, |settings| settings.takeover = Takeover::WhenStable)?;
     for _ in 0..8 {
@@ -20,7 +22,7 @@ pub fn a_leader_that_falters() -> Check {
     ensure(changes == 3, "P3 a leader that falters is waited for", || format!("{:?}", world.openings))
 }
 
-/// It is forgotten a minute after the last time.
+/// A silence is forgotten a minute later.
 fn a_leader_that_has_recovered() -> Check {
     let mut world = stage(3, 1, |settings| settings.takeover = Takeover::WhenStable)?;
     world.hosts[0].paused_until = world.now + PAUSE_MS * MS;
@@ -31,7 +33,8 @@ fn a_leader_that_has_recovered() -> Check {
     ensure(world.openings.len() == changes + 1, "P3 patience ends", || format!("{:?}", world.openings))
 }
 
-/// Both followers' disks stand still for two seconds, under writes: nobody could lead better, and beats and linear reads go on.
+/// Both followers' disks stand still for two seconds, under writes. No node could lead better, so beats and
+/// linear reads go on.
 pub fn disks_that_stall() -> Check {
     let mut world = stage(3, 1, |_| {})?;
     for node in [1, 2] {

@@ -1,6 +1,6 @@
-//! What a failover costs, in rounds and durable writes, on machines that never vary: every message takes
-//! `DELAY` one way and every sync `SYNC`. Simulated time only, so the bounds are asserted to the
-//! microsecond, but for `SLACK`. `--nocapture` prints the tables.
+//! The cost of a failover, in rounds and durable writes, on machines that never vary: every message takes
+//! `DELAY` one way and every sync `SYNC`. All time is simulated, so the bounds are asserted to the
+//! microsecond, except for `SLACK`. `--nocapture` prints the tables.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ const DELAY: u64 = 500;
 const SYNC: u64 = 1_000;
 /// A question and its answer.
 const ROUND: u64 = 2 * DELAY;
-/// The simulator's timers fire at most so much late, all those of one failover together.
+/// The simulator's timers are late by at most this, over all timers of one failover.
 const SLACK: u64 = 50;
 
-/// How the leader goes, and what the others know.
+/// The way in which the leader goes, and what the others know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     /// Its port refuses; it has named an heir.
@@ -29,7 +29,7 @@ enum Death {
     RefusedWithoutHeir,
     /// Its port refuses; the heir lacks a record that others have.
     RefusedHeirLags,
-    /// Nothing is heard any more.
+    /// It falls silent.
     Silent,
 }
 
@@ -37,7 +37,7 @@ enum Death {
 struct Figure {
     /// From the death to the opened epoch of the successor.
     us: u64,
-    /// From the death until the successor may say that it leads: the dead one's leases have run out.
+    /// From the death until the successor may say that it leads: the dead leader's leases have run out.
     lease_us: u64,
     successor: u32,
     messages: u64,
@@ -45,7 +45,7 @@ struct Figure {
     trace: u64,
 }
 
-/// The length of a message's debug form, names of fields and all: about what its JSON would take.
+/// The length of a message's debug form, with names of fields: about what its JSON would take.
 fn debug_length(envelope: &Envelope) -> u64 {
     struct Count(u64);
     impl std::fmt::Write for Count {
@@ -62,7 +62,7 @@ fn shape(count: u32) -> Shape {
     Shape { clients: 0, steady: Some((DELAY, SYNC)), ..Shape::of(count) }
 }
 
-/// The instant before the death. `phase`: how far into a heartbeat's period.
+/// The instant before the death. `phase` says how far into a heartbeat's period it is.
 fn stage(count: u32, death: Death, phase: u64) -> Result<World, Violation> {
     let mut world = match death {
         Death::RefusedHeirLags => lagging_heir(count)?,
@@ -131,7 +131,7 @@ fn says_that_it_leads(world: &World) -> bool {
     world.hosts.iter().any(says)
 }
 
-/// The longest and dearest over deaths at ten instants of a heartbeat's period.
+/// The worst figures over deaths at ten instants of a heartbeat's period (two, for more than 31 nodes).
 fn worst(count: u32, death: Death) -> Figure {
     let phases: Vec<u64> = (0..10).map(|tenth| tenth * 10 * MS + 137).collect();
     let phases = if count > 31 { &phases[..2] } else { &phases[..] };
@@ -145,8 +145,8 @@ fn worst(count: u32, death: Death) -> Figure {
     })
 }
 
-/// What the protocol promises. A refused port is noticed one delay after the death. After silence the
-/// last beat was heard at most one delay after it (and at least one heartbeat less a delay before it).
+/// The protocol's promise. A refused port is noticed one delay after the death. After silence, the last beat
+/// was heard at most one delay after the death (and at least one heartbeat less a delay before it).
 fn promised(death: Death, dead_after: u64) -> u64 {
     let rounds = match death {
         Death::Refused => 2,
@@ -196,7 +196,8 @@ fn the_price_of_a_failover() {
             silent.messages,
             silent.bytes,
         );
-        // The last beat was granted one delay after the death; what is left of that travels with the approval.
+        // The last beat was granted one delay after the death; the rest of that lease travels with the
+        // approval.
         let lease = Timing::lan().lease.0 + DELAY + SYNC + ROUND;
         assert!(refused.lease_us <= lease + SLACK, "{count} nodes: {refused:?}");
         assert!(refused.us <= promised(Death::Refused, 0) + SLACK, "{count} nodes: {refused:?}");

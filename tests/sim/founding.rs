@@ -1,5 +1,5 @@
-//! A cluster is formed once (P9), also when founders of one that has grown come back on empty disks under their old
-//! topology file: as timelines by hand.
+//! A cluster is formed once (P9), even when founders of a cluster that has grown come back on empty disks
+//! under their old topology file. These are timelines by hand.
 
 use eldest::protocol::MemberChange;
 use eldest::replica::Call;
@@ -36,7 +36,7 @@ fn wipe(world: &mut World, id: u32) {
     world.hosts[node].disk.wipe(0xF39 + u64::from(id));
 }
 
-/// Whoever has a cluster's first record has this cluster's.
+/// All nodes that have a cluster's first record have the same cluster's.
 fn one_cluster(world: &World) -> Check {
     let clusters = world.hosts.iter().filter_map(Host::core).map(|core| core.log().roster().cluster());
     let mut known: Vec<_> = clusters.filter(|cluster| cluster.is_known()).collect();
@@ -49,7 +49,8 @@ fn is_let_in(world: &World, id: u32) -> bool {
     core(world, id).is_some_and(|core| core.is_admitted() && core.leader() == leader)
 }
 
-/// n1 founds a cluster alone; n2 and n3 are added. Its disk is replaced, and its topology file still names nobody else.
+/// n1 founds a cluster alone; n2 and n3 are added. n1's disk is replaced, and its topology file still names
+/// no other node.
 pub fn a_grown_clusters_founder_is_wiped() -> Check {
     let mut world = grown(1, 3, 39)?;
     wipe(&mut world, 1);
@@ -58,8 +59,9 @@ pub fn a_grown_clusters_founder_is_wiped() -> Check {
     comes(&mut world, 4_000, "n1 is let in", |world| is_let_in(world, 1))
 }
 
-/// n1 and n2 found a cluster that grows to five. Both disks are replaced, a minority; their topology files still name the two
-/// of them, and they start at once, in whatever part of a beat of the cluster's leader.
+/// n1 and n2 found a cluster that grows to five. Both disks are replaced, which is a minority. Their topology
+/// files still name only the two of them, and they start at once, at any time between two beats of the
+/// cluster's leader.
 pub fn a_grown_clusters_founders_are_wiped() -> Check {
     for later_ms in [0, 30, 60, 90] {
         let mut world = grown(2, 5, 40)?;
@@ -76,8 +78,8 @@ pub fn a_grown_clusters_founders_are_wiped() -> Check {
     Ok(())
 }
 
-/// As before, but one of the two was removed when its disk was replaced: it never hears the cluster, and has long been asking
-/// the other alone, which comes back on an empty disk.
+/// As before, but one of the two was removed when its disk was replaced. It never hears the cluster, and has
+/// long been asking only the other, which comes back on an empty disk.
 fn one_was_removed(removed: u32, other: u32) -> Check {
     let mut world = grown(2, 5, 41)?;
     wipe(&mut world, removed);
@@ -106,7 +108,7 @@ pub fn a_wiped_founder_asks_a_removed_one() -> Check {
     one_was_removed(2, 1)
 }
 
-/// n5 is down, so nobody leads. n2 comes first, and hears n3 and n4; n1 hears nobody but n2.
+/// n5 is down, so no node leads. n2 comes first, and hears n3 and n4; n1 hears only n2.
 pub fn one_founder_has_heard_of_it() -> Check {
     let mut world = grown(2, 5, 42)?;
     wipe(&mut world, 1);

@@ -1,4 +1,4 @@
-//! Disks without room, where records wait, and promises and answers do not (P24, C32); and a slow one (P26).
+//! Disks without room, where records wait, and promises and answers do not (P24, C32); and a slow disk (P26).
 
 use eldest::protocol::Node;
 use eldest::replica::Call;
@@ -10,7 +10,7 @@ use crate::commands::{Command, Tag};
 use crate::stage::{MS, core, leads, link, read, run, stage, write};
 use crate::world::World;
 
-/// More than a segment of the simulator's logs holds.
+/// More records than a segment of the simulator's logs holds.
 const BURST: u64 = 120;
 
 /// n3 has been given records that it has no room for, in one append; n1 and n2 have committed them.
@@ -29,7 +29,7 @@ fn n3_is_full(seed: u64) -> Result<World, Violation> {
     Ok(world)
 }
 
-/// n1 leads on with n3 alone, which takes no records: beats are answered, and so are reads.
+/// n1 goes on leading with n3 alone, which takes no records: beats are answered, and so are reads.
 pub fn full_follower_answers() -> Check {
     let mut world = n3_is_full(51)?;
     world.crash(1, true);
@@ -42,7 +42,8 @@ pub fn full_follower_answers() -> Check {
     ensure(answered, "P24 who has no room answers", || "n1 cannot read".into())
 }
 
-/// n1 dies. n2 needs the promise of n3, and has it on the disk that takes no records; n3 dies and keeps it.
+/// n1 dies. n2 needs the promise of n3, and n3's disk stores it although it takes no records; n3 dies and
+/// keeps it.
 pub fn full_follower_promises() -> Check {
     let mut world = n3_is_full(52)?;
     world.crash(0, true);
@@ -62,7 +63,8 @@ pub fn full_follower_promises() -> Check {
     ensure(same, "I5 states are identical", || format!("{} lags", NodeId(3)))
 }
 
-/// P26: n1 comes back far behind, pulls a snapshot and leads; its disk takes so long to install it that a newer one is due.
+/// P26: n1 comes back far behind, pulls a snapshot and leads; its disk takes so long to install it that a
+/// newer one is due.
 pub fn installs_slowly() -> Check {
     let mut led = 0;
     for seed in 60..80 {
@@ -80,7 +82,7 @@ pub fn installs_slowly() -> Check {
         run(&mut world, 300)?;
         world.crash(1, true);
         (3..=5).for_each(|other| link(&mut world, 1, other, true));
-        // Its disk is slow with its promise, too: sometimes n3 is quicker.
+        // n1's disk is slow with its promise, too: sometimes n3 is quicker.
         let somebody = |world: &World| leads(world, 1) || leads(world, 3);
         world.run_until_true(world.now + 5_000 * MS, somebody)?;
         led += u32::from(leads(&world, 1));
@@ -95,8 +97,8 @@ pub fn installs_slowly() -> Check {
     ensure(led > 5, "stage", || format!("n1 led {led} times"))
 }
 
-/// P26: the disk of n3 syncs slowly. It follows a new leader, hears of commits beyond a boundary, and loses its power before its
-/// promise is on the disk: nothing that was written beside it looks newer.
+/// P26: the disk of n3 syncs slowly. n3 follows a new leader, hears of commits beyond a boundary, and loses
+/// power before its promise is on the disk. Nothing else on that disk may look newer.
 pub fn promises_slowly() -> Check {
     for seed in 80..90 {
         let mut world = stage(3, seed, |_| {})?;

@@ -1,9 +1,9 @@
-//! Every partial-connectivity graph: a cluster that works is cut down to the graph at once. Where some
-//! node still reaches a majority both ways, writes go on within the bound (I10); where none does, nothing
-//! is promised but safety. After the heal all nodes agree.
+//! Every partial-connectivity graph: a working cluster is cut down to the graph at once. Where some node
+//! still reaches a majority both ways, writes go on within the bound (I10); where none does, only safety is
+//! promised. After the heal all nodes agree.
 //!
 //! `SIM_FULL=1` runs every directed graph of three and four nodes and every undirected one of five, each with
-//! several leaders, and 20,000 directed ones of five; otherwise a fixed sample of the larger sets.
+//! several leaders, and 20,000 directed ones of five; otherwise a fixed sample of the larger sets runs.
 
 use eldest::protocol::majority;
 use eldest::types::NodeId;
@@ -15,7 +15,7 @@ use crate::rng::Rng;
 use crate::run::states;
 use crate::world::World;
 
-/// Which links pass, one bit a directed link.
+/// The links that pass, one bit per directed link.
 #[derive(Clone, Copy)]
 struct Graph {
     count: u32,
@@ -29,7 +29,7 @@ impl Graph {
         pairs.filter(|(a, b)| a != b)
     }
 
-    /// From one bit for each pair of nodes.
+    /// Made from one bit for each pair of nodes.
     fn undirected(count: u32, mask: u64) -> Graph {
         let mut graph = Graph { count, mask: 0 };
         let pairs = Graph::links(count).filter(|(a, b)| a < b);
@@ -69,7 +69,7 @@ impl Graph {
     }
 }
 
-/// One graph and who leads when it is cut.
+/// One graph, and the leader at the time of the cut.
 #[derive(Clone, Copy)]
 struct Case {
     graph: Graph,
@@ -84,22 +84,22 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// What a graph did.
+/// The result for one graph.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     case: Case,
     /// From the cut to the acknowledgement of the first write begun since.
     resumed: Option<u64>,
-    /// Leaders that opened an epoch, in the time to settle and in the time after it.
+    /// The number of leaders that opened an epoch, in the time to settle and in the time after it.
     settling: usize,
     later: usize,
-    /// The longest that a write waited after the heal.
+    /// From the heal to the acknowledgement of the first write begun since.
     healed: u64,
 }
 
-/// How long leaders are counted for, once the cluster has had the bound's time to settle.
+/// Leaders are counted for this long, once the cluster has had the bound's time to settle.
 const WATCH: u64 = 4 * SECOND;
-/// How long clients think meanwhile.
+/// The think time of clients meanwhile.
 const IDLE: (u64, u64) = (200 * MS, 600 * MS);
 
 fn live(case: &Case) -> Result<Outcome, Violation> {
@@ -117,7 +117,7 @@ fn live(case: &Case) -> Result<Outcome, Violation> {
     ensure(resumed.is_some() || !graph.has_centre(), "I10 writes go on", || states(&world))?;
     world.run_until(settled)?;
     let settling = world.openings.len();
-    // What is looked at now is who leads, and clients make most of the events.
+    // From here on only changes of leader are counted, and clients cause most of the events.
     let busy = std::mem::replace(&mut world.clients.think, IDLE);
     world.run_until(settled + WATCH)?;
     world.clients.think = busy;
@@ -127,7 +127,7 @@ fn live(case: &Case) -> Result<Outcome, Violation> {
     Ok(Outcome { case: *case, resumed, settling, later, healed })
 }
 
-/// When a write begun from now on is acknowledged, if one is until then.
+/// The time at which a write begun from now on is acknowledged, if that is by `until`.
 fn goes_on(world: &mut World, until: u64) -> Result<Option<u64>, Violation> {
     let cut = world.now;
     let acknowledged = |world: &World| {
@@ -138,7 +138,7 @@ fn goes_on(world: &mut World, until: u64) -> Result<Option<u64>, Violation> {
     Ok(came.then_some(world.now))
 }
 
-/// Runs the cases, says what they did, and holds them to it.
+/// Runs the cases, prints what they did, and asserts the bounds.
 fn explore(name: &str, cases: &[Case]) {
     let outcomes = for_all(cases, live);
     let live = outcomes.iter().filter(|outcome| outcome.case.graph.has_centre());
@@ -154,7 +154,7 @@ fn explore(name: &str, cases: &[Case]) {
     outcomes.iter().for_each(hold_to_it);
 }
 
-/// One change at most, none where the leader keeps its majority, and none later (P4).
+/// At most one change, none where the leader keeps its majority, and none later (P4).
 fn hold_to_it(outcome: &Outcome) {
     let Case { graph, leader } = outcome.case;
     let most = if graph.is_central(NodeId(leader)) { 0 } else { 1 };
@@ -196,7 +196,8 @@ fn many_directed_graphs_of_five() {
     let count = if is_full() { 20_000 } else { 400 };
     let cases: Vec<Case> = (0..count)
         .map(|_| Case {
-            // Half of the links at random leave few centres: two draws in three make a denser graph.
+            // With half of the links at random, few graphs have a centre: two draws in three make a denser
+            // graph.
             graph: Graph {
                 count: 5,
                 mask: (rng.next() | if rng.chance(667) { rng.next() } else { 0 }) & 0xF_FFFF,
@@ -207,7 +208,7 @@ fn many_directed_graphs_of_five() {
     explore("five nodes, directed", &cases);
 }
 
-/// Two nodes lose each other while both see a third: whoever leads goes on, and the other stays.
+/// Two nodes lose each other while both see a third: the leader goes on, and the other node stays.
 #[test]
 fn two_that_lose_each_other_disturb_nobody() {
     let pairs = [(1, 2), (1, 3), (2, 3)];

@@ -1,5 +1,5 @@
-//! A panic inside the core is a finding of the simulator: it names the line and prints nothing, because mutants
-//! panic by design and their backtraces would bury the seed that matters.
+//! A panic inside the core is a finding of the simulator: it names the line and prints nothing, because
+//! mutants panic by design and their backtraces would bury the seed that matters.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -12,7 +12,7 @@ use crate::calls::Waiting;
 use crate::disk::Disk;
 use crate::state::{State, Transfer};
 
-/// When the simulation begins, by a wall clock that is right.
+/// The start of the simulation, by a wall clock that is right.
 const START: i64 = 1_800_000_000_000_000;
 
 /// A clock that is off by an amount and runs at its own rate.
@@ -31,8 +31,8 @@ impl Clock {
         Now { mono: Time(mono), wall: WallTime(wall.max(0) as u64) }
     }
 
-    /// The wall clock shows another time, mostly within the hour; now and then it is set to 1970, to another century, to the year
-    /// 9999, or right.
+    /// The wall clock shows another time, mostly within the hour; now and then it is set to 1970, to another
+    /// century, to the year 9999, or to the right time.
     pub fn jump(&mut self, drawn: u64) {
         const CENTURY: i64 = 100 * 365 * 24 * 3_600 * 1_000_000;
         match drawn % 8 {
@@ -57,14 +57,15 @@ pub struct Host {
     pub id: NodeId,
     pub settings: Settings,
     pub replica: Option<Replica>,
-    /// Counts the processes: what belongs to an earlier one is void.
+    /// Counts the processes; events of an earlier process are void.
     pub life: u64,
     pub disk: Disk,
-    /// What the replica must have, by the records that it says it has applied and the states that it was given.
+    /// The state that the replica must have, by the records that it says it has applied and the states that
+    /// it was given.
     pub state: State,
     /// Every record that this process wrote or found in its log.
     pub written: BTreeMap<Position, Record>,
-    /// Messages that wait for their durability.
+    /// Messages that wait until the writes that they rely on are durable.
     pub held: VecDeque<(After, Envelope, Option<Transfer>)>,
     pub done: Seq,
     pub promised: Seq,
@@ -77,31 +78,31 @@ pub struct Host {
     pub next_call: CallId,
     /// Calls that wait for the next round.
     pub inbox: Vec<(Waiting, Call)>,
-    /// The state that came with the message at hand.
+    /// The state that came with the current message.
     pub incoming: Option<Transfer>,
-    /// Whether what another node has sent is being worked in (P49), how long that takes at least and at most, in µs, and what the
-    /// newest one was about.
+    /// Whether a state from another node is being prepared (P49), how long that takes at least and at most,
+    /// in µs, and the newest such state.
     pub prepares: bool,
     pub prepare_us: (u64, u64),
     pub prepared_from: Option<Transfer>,
-    /// What the process has told the readers of its feed.
+    /// The events that the process has sent to the readers of its feed.
     pub kept: Ring,
     pub tick_at: u64,
-    /// So many ticks in a row have left something due.
+    /// The number of ticks in a row that have left something due.
     pub restless: u32,
-    /// How long a sync takes at least, in µs.
+    /// The least time that a sync takes, in µs.
     pub sync_us: u64,
-    /// Every sync takes exactly that long: for figures.
+    /// Every sync takes exactly that long, for figures.
     pub steady: bool,
-    /// The epoch that it led when it was given its last input: it may answer, and then end it.
+    /// The epoch that it led when it was given its last input: it may answer and then end that epoch.
     pub led: Option<Epoch>,
-    /// Its members then, by its log: it may answer, and then give one of them a vote.
+    /// Its members at that time, by its log: it may answer and then give one of them a vote.
     pub members_before: Option<Members>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
-    /// The disk under which that was so last.
+    /// The last disk under which its state was damaged.
     pub suspect: Option<Incarnation>,
-    /// It has been replaced by another node's since.
+    /// Its damaged state has been replaced by another node's since.
     pub replaced: bool,
     /// An older copy of its disk was put back.
     pub put_back: bool,
@@ -157,7 +158,7 @@ impl Host {
         self.replica.is_some()
     }
 
-    /// How far the state is.
+    /// The index that the state has reached.
     pub fn applied(&self) -> Index {
         self.state.store.applied().index
     }
@@ -170,7 +171,7 @@ impl Host {
         self.suspect = Some(self.disk.durable.incarnation);
     }
 
-    /// Its state was damaged, maybe that of an earlier process: a leader remembers what that one said (P25).
+    /// Its state was damaged, perhaps in an earlier process: a leader remembers what that process said (P25).
     pub fn is_suspect(&self) -> bool {
         self.suspect == Some(self.disk.durable.incarnation)
     }
@@ -180,18 +181,18 @@ impl Host {
         self.flipped && !self.replaced
     }
 
-    /// What a state comes to once it is written down: a bit that flips is in a row that has not changed, which is not written. It may
-    /// have flipped after this state was set apart.
+    /// The state as it is written to disk. A bit flips in a row that has not changed, and such a row is not
+    /// written. The bit may have flipped after this state was set apart.
     pub fn as_written(&self, store: &Store) -> Store {
         let mut store = store.clone();
-        // Nothing is granted where bits flip.
+        // No role is granted where bits flip.
         if self.is_flipped() && store.last_token() != self.state.store.last_token() {
             store.damage();
         }
         store
     }
 
-    /// Everything that a process holds is gone.
+    /// All that a process holds is gone.
     pub fn lose_process(&mut self) {
         self.replica = None;
         self.life += 1;
@@ -213,7 +214,7 @@ impl Host {
         self.paused_until = 0;
     }
 
-    /// What a tick brings about may make something else due, once; a node that is never done asks for ticks for ever.
+    /// A tick may make something else due, once. A node that is never done asks for ticks forever.
     pub fn comes_to_rest(&mut self, ticked: bool, now: Now) -> bool {
         let due = self.replica.as_ref().is_some_and(|replica| replica.deadline() <= now.mono);
         if ticked {
@@ -222,7 +223,7 @@ impl Host {
         self.restless < 3
     }
 
-    /// Remembers who waits for an answer.
+    /// Remembers the party that waits for an answer.
     pub fn expect(&mut self, waiting: Waiting) -> CallId {
         self.next_call.0 += 1;
         self.calls.insert(self.next_call, waiting);

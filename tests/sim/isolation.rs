@@ -1,14 +1,15 @@
-//! Every single node isolated at every step of an election, a catch-up, a hand-over and a change of members: both ways, only
-//! inwards, only outwards; healed at the instant the operation would have ended, or long after.
+//! Every single node isolated at every step of an election, a catch-up, a hand-over and a change of members:
+//! both ways, only inwards, only outwards. The links heal at the instant at which the operation would have
+//! ended, or long after.
 //!
-//! `SIM_FULL=1` runs every one of them; otherwise a fixed sample.
+//! `SIM_FULL=1` runs every case; otherwise a fixed sample runs.
 
 use crate::calm::{MS, SECOND, ends_well, for_all, ms, sample};
 use crate::checks::Violation;
 use crate::operations::{Extent, Operation};
 use crate::world::World;
 
-/// How long clients think while an isolation lasts and lasts.
+/// The think time of clients during a long isolation.
 const IDLE: (u64, u64) = (60 * MS, 200 * MS);
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ enum Way {
 enum Heal {
     /// When the operation would have ended.
     Prompt,
-    /// When everybody has long drawn the conclusions.
+    /// When all nodes have long drawn their conclusions.
     Late,
 }
 
@@ -32,7 +33,7 @@ enum Heal {
 struct Case {
     operation: Operation,
     count: u32,
-    /// The node is isolated when so many events have happened since the operation began.
+    /// The node is isolated after this many events since the operation began.
     step: u64,
     node: usize,
     way: Way,
@@ -67,7 +68,7 @@ fn isolate(world: &mut World, node: usize, way: Way) {
     }
 }
 
-/// Runs one case. Says how long after the heal writes resumed.
+/// Runs one case. Returns how long after the heal writes resumed.
 fn live(case: &Case) -> Result<u64, Violation> {
     let mut world = case.operation.before(case.count)?;
     let (began, first) = (world.now, world.steps);
@@ -78,7 +79,7 @@ fn live(case: &Case) -> Result<u64, Violation> {
         Heal::Prompt => began + case.lasts,
         Heal::Late => world.now + 2 * SECOND + 500 * MS,
     };
-    // Until the conclusions are drawn as many calls come as ever, and few while nothing else happens.
+    // As many calls as usual come until the conclusions are drawn, and few while nothing else happens.
     world.run_until(heal.clamp(world.now, world.now + SECOND))?;
     let busy = std::mem::replace(&mut world.clients.think, IDLE);
     world.run_until(heal.max(world.now))?;

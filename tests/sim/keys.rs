@@ -1,4 +1,4 @@
-//! What is remembered of idempotency keys, when one client wants all of it (P52).
+//! The memory of idempotency keys, when one client fills all of it (P52).
 
 use eldest::store::{CALLS_MOST, Command, DocCondition, Ending, Loader};
 use eldest::types::{Entry, Epoch, KeyedCall, NodeId, Position, Record, Stamp};
@@ -7,7 +7,7 @@ use crate::checks::{Check, ensure};
 
 const QUIET: KeyedCall = KeyedCall { key: 0, body: 1, who: 7 };
 
-/// A quiet client's call is the oldest of a million; all others are another's, which goes on.
+/// A quiet client's call is the oldest of a million; all others are those of another client, which goes on.
 pub fn one_client_fills_them() -> Check {
     let mut loader = Loader::default();
     for key in 0..CALLS_MOST as u64 {

@@ -1,4 +1,4 @@
-//! A late message of an older life of a node is taken for one of a new process. Nothing that is promised hangs on that.
+//! A late message of an earlier life of a node is taken for one of a new process. No promise depends on that.
 
 use eldest::protocol::{Ack, Envelope, Message};
 use eldest::replica::In;
@@ -9,7 +9,8 @@ use crate::scenarios::from_n2;
 use crate::stage::{MS, run, stage, write};
 use crate::world::Event;
 
-/// P15: a late message of an older life of n2, then a firewall that refuses in n2's name for a moment. n2 lives on and answers.
+/// P15: a late message of an earlier life of n2 arrives, then a firewall refuses in n2's name for a moment.
+/// n2 lives on and answers.
 pub fn refused_under_another_name() -> Check {
     let mut world = stage(3, 19, |settings| settings.ack = Ack::All)?;
     let late = Envelope { boot: Boot(0x01D), ..from_n2(&world, 1, Message::Resigned { epoch: Epoch::ZERO }) };
@@ -21,7 +22,8 @@ pub fn refused_under_another_name() -> Check {
     run(&mut world, 500)
 }
 
-/// P11: n2 and n3 hear a late message of an older life of n1, which they take for a new process, and n1 is cut off.
+/// P11: n2 and n3 hear a late message of an earlier life of n1, which they take for a new process, and n1 is
+/// cut off.
 pub fn late_word_of_an_older_life() -> Check {
     let mut world = stage(3, 20, |_| {})?;
     world.cut_off(0);

@@ -1,5 +1,5 @@
-//! Who belongs to the cluster changes while it lives (P43), and disks of other clusters come along (P44): as timelines by
-//! hand, and in a part of the seeds.
+//! Changes of the members while the cluster lives (P43), and disks of other clusters that come along (P44):
+//! as timelines by hand, and in a part of the seeds.
 
 use eldest::protocol::{Fault, MemberChange, Node, Settings, majority};
 use eldest::replica::Call;
@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, write};
 use crate::world::World;
 
-/// What a node is told that did not found the cluster: its own file names the founders and itself.
+/// The settings of a node that did not found the cluster: its own file names the founders and itself.
 pub fn spare(settings: &Settings, id: u32) -> Settings {
     let founders = settings.members.iter().cloned();
     let members = founders.chain([Member::founder(NodeId(id))]).collect();
@@ -27,8 +27,8 @@ pub fn spares(rng: &mut Rng, common: &Settings) -> Vec<Host> {
     spares.map(|id| plan::host(rng, spare(common, id))).collect()
 }
 
-/// How many disks may forget at a time: a minority of those who vote; while members change, of those that the next change may
-/// leave.
+/// The number of disks that may forget at a time: a minority of the voters, and while members change, a
+/// minority of those that the next change may leave.
 pub fn may_be_lost(world: &World, changes: bool) -> usize {
     if !changes {
         let members = world.hosts[0].settings.members.len();
@@ -42,7 +42,7 @@ pub fn may_be_lost(world: &World, changes: bool) -> usize {
     left.saturating_sub(majority(left))
 }
 
-/// The members as the leader of the newest epoch has them, if one leads.
+/// The leader of the newest epoch, if one leads.
 pub fn leader(world: &World) -> Option<(usize, &Node)> {
     let open = world.hosts.iter().enumerate().filter_map(|(node, host)| Some((node, host.core()?)));
     open.filter(|(_, core)| core.is_open()).max_by_key(|(_, core)| core.vote().promise.epoch)
@@ -60,7 +60,7 @@ pub fn add(id: u32) -> MemberChange {
     }
 }
 
-/// An operator does one thing or another, at whatever node.
+/// An operator makes one change or another, at any node.
 pub fn change(world: &mut World, rng: &mut Rng, node: usize) -> Check {
     let Some((_, core)) = leader(world) else {
         return Ok(());
@@ -84,14 +84,14 @@ pub fn change(world: &mut World, rng: &mut Rng, node: usize) -> Check {
 pub fn was_removed(world: &World, id: NodeId, fault: &Fault) -> bool {
     let without = |record: &Record| match &record.entry {
         Entry::Members { members } => members.iter().all(|member| member.id != id),
-        // One whose addition was never committed has never belonged.
+        // A node whose addition was never committed has never belonged to the cluster.
         Entry::Lead { founding: Some(founding) } => !founding.founders.contains_key(&id),
         _ => false,
     };
     matches!(fault, Fault::Removed { .. }) && world.checks.survival.any(without)
 }
 
-/// Three nodes, and a fourth one that is not one of them yet.
+/// Three nodes, and a fourth one that does not belong to them yet.
 fn three_and_one(seed: u64) -> Result<World, crate::checks::Violation> {
     let mut world = stage(3, seed, |_| {})?;
     let clock = Clock { offset: 7_000_000, rate_ppm: 0, wall_offset: 0 };
@@ -102,7 +102,7 @@ fn three_and_one(seed: u64) -> Result<World, crate::checks::Violation> {
     Ok(world)
 }
 
-/// It votes, and that is committed: the next change may come.
+/// The node votes, and that is committed, so the next change may come.
 pub fn votes(world: &World, id: u32) -> bool {
     leader(world).is_some_and(|(_, core)| {
         core.is_voter(NodeId(id)) && core.log().roster().members_since() <= core.commit_index()
@@ -114,7 +114,7 @@ pub fn comes(world: &mut World, ms: u64, what: &str, is_so: impl Fn(&World) -> b
     ensure(came, "P43 a change comes to its end", || format!("{what}: {}", crate::run::states(world)))
 }
 
-/// P43: a node joins, learns, votes; another one goes, and stops.
+/// P43: a node joins, learns and votes; another one is removed, and stops.
 pub fn one_comes_and_one_goes() -> Check {
     let mut world = three_and_one(31)?;
     (1..=30).try_for_each(|value| {
@@ -125,7 +125,7 @@ pub fn one_comes_and_one_goes() -> Check {
     comes(&mut world, 2_000, "n4 votes", |world| votes(world, 4))?;
     world.order(0, Call::ChangeMembers(MemberChange::Remove(NodeId(3))))?;
     comes(&mut world, 4_000, "n3 stops", |world| core(world, 3).is_none())?;
-    // Two of the three are n1 and n4, or n2 and n4: the one that came counts.
+    // Without n1, the two of the three are n2 and n4: the node that joined counts.
     world.crash(0, true);
     comes(&mut world, 4_000, "n2 leads with n4", |world| leads(world, 2))?;
     write(&mut world, 2, 77);
@@ -133,7 +133,8 @@ pub fn one_comes_and_one_goes() -> Check {
     linearizable(&mut world)
 }
 
-/// P43: of five nodes n1 and n2 come back with a topology file that names three. They may not decide anything by themselves.
+/// P43: of five nodes n1 and n2 come back with a topology file that names three. They must not decide
+/// anything by themselves.
 pub fn a_smaller_topology_is_rolled_out() -> Check {
     let mut world = stage(5, 32, |_| {})?;
     write(&mut world, 1, 1);
@@ -157,7 +158,8 @@ pub fn a_smaller_topology_is_rolled_out() -> Check {
     linearizable(&mut world)
 }
 
-/// P43: two changes, the second before the first is committed: n4 and n5 come, and n1 and n2 do not hear of it from each other.
+/// P43: two changes, the second before the first is committed. n4 and n5 join, and n1 and n2 do not hear of
+/// it from each other.
 pub fn two_changes_at_once() -> Check {
     let mut world = three_and_one(33)?;
     let clock = Clock { offset: 8_000_000, rate_ppm: 0, wall_offset: 0 };
@@ -169,7 +171,8 @@ pub fn two_changes_at_once() -> Check {
         world.order(0, Call::ChangeMembers(add(id)))?;
         comes(&mut world, 2_000, "it votes", |world| votes(world, id))?;
     }
-    // Nobody hears n1 any more; it is told to remove one after the other until it is a majority by itself.
+    // No other node hears n1 any more; it is ordered to remove one after the other until it is a majority by
+    // itself.
     for other in [2, 3, 4, 5] {
         link(&mut world, 1, other, false);
     }
@@ -186,8 +189,8 @@ pub fn two_changes_at_once() -> Check {
     linearizable(&mut world)
 }
 
-/// P43: n1 relies on n2 and n3 alone, and is cut off with a lease that has not run out. n2 leads, and takes n3 and n1 out: of
-/// the two that are left besides it none has ever granted n1 anything.
+/// P43: n1 relies on n2 and n3 alone, and is cut off with a lease that has not run out. n2 leads, and removes
+/// n3 and n1. Neither of the two nodes that are left with n2 has ever granted n1 anything.
 pub fn members_change_under_an_old_lease() -> Check {
     let long = |settings: &mut Settings| settings.timing.lease = settings.timing.dead_after;
     let mut world = stage(5, 34, long)?;
@@ -202,7 +205,7 @@ pub fn members_change_under_an_old_lease() -> Check {
     for id in [3, 1] {
         world.order(1, Call::ChangeMembers(MemberChange::Remove(NodeId(id))))?;
         let gone = |world: &World| leader(world).is_some_and(|(_, core)| !core.is_member(NodeId(id)));
-        // With the rule it is not taken as long as n1 may be relied on.
+        // With the rule the change is not taken as long as n1 may be relied on.
         let _ = world.run_until_true(world.now + 20 * MS, gone)?;
         run(&mut world, 4)?;
     }
@@ -213,7 +216,8 @@ pub fn members_change_under_an_old_lease() -> Check {
     run(&mut world, 3_000)
 }
 
-/// P43: who is added votes only once it has learnt: else an empty disk and the slowest are a majority.
+/// P43: a node that is added votes only once it has learnt: otherwise an empty disk and the slowest one are a
+/// majority.
 pub fn who_is_added_learns_first() -> Check {
     let mut world = three_and_one(35)?;
     link(&mut world, 4, 1, false);
@@ -221,7 +225,7 @@ pub fn who_is_added_learns_first() -> Check {
     link(&mut world, 4, 3, false);
     world.order(0, Call::ChangeMembers(add(4)))?;
     run(&mut world, 300)?;
-    // n3 dies: three are left of four that vote, or two of three.
+    // n3 dies: of four voters three are left, or of three voters two.
     world.crash(2, true);
     world.crash(1, true);
     world.start(1)?;
@@ -230,7 +234,8 @@ pub fn who_is_added_learns_first() -> Check {
     comes(&mut world, 3_000, "a write", written)
 }
 
-/// P43: n4's disk takes seconds. In a young log it is near the end with nothing on it; it votes once it could.
+/// P43: n4's disk takes seconds. In a young log n4 is near the end although its disk holds nothing; it gets
+/// its vote only once its disk holds the record that gave it the seat.
 pub fn who_is_added_holds_its_seat() -> Check {
     let mut world = three_and_one(37)?;
     world.hosts[3].sync_us = 5_000 * MS;
@@ -246,8 +251,8 @@ pub fn who_is_added_holds_its_seat() -> Check {
     Ok(())
 }
 
-/// P43: n1, which was cut off, is removed and added again, and answers one beat. n2 dies; of the voters that are left neither
-/// reaches the other, and both reach n1, whose log says that it votes until it has pulled.
+/// P43: n1, which was cut off, is removed and added again, and answers one beat. n2 dies. The two voters that
+/// are left do not reach each other, and both reach n1, whose log says that it votes until it has pulled.
 pub fn who_only_learns_leads_nobody() -> Check {
     let mut world = stage(4, 38, |settings| settings.limits.keep = 1_000)?;
     for other in [2, 3, 4] {
@@ -279,7 +284,8 @@ pub fn who_only_learns_leads_nobody() -> Check {
     comes(&mut world, 4_000, "n1 votes", |world| votes(world, 1))
 }
 
-/// P44: n1 and n2 lose their disks, and an operator forms a new cluster of them. Then n3 comes with the old cluster's disk.
+/// P44: n1 and n2 lose their disks, and an operator forms a new cluster of them. Then n3 comes with the old
+/// cluster's disk.
 pub fn an_old_clusters_disk() -> Check {
     let mut world = stage(3, 36, |_| {})?;
     for value in 1..=30 {
@@ -292,7 +298,7 @@ pub fn an_old_clusters_disk() -> Check {
         world.crash(node, true);
         world.hosts[node].disk.wipe(0xF00 + node as u64);
     }
-    // Whatever was acknowledged is lost with a majority of the disks: what is judged is the new cluster alone.
+    // All acknowledged writes are lost with a majority of the disks, so only the new cluster is judged.
     world.checks = Checks::default();
     for node in [0, 1] {
         world.start(node)?;

@@ -1,5 +1,5 @@
-//! Every known bug is put back, and caught: by a named checker, in a scenario of its own or within a
-//! bounded number of seeds.
+//! Every known bug is put back, and caught: by a named checker, in its own scenario or within a bounded
+//! number of seeds.
 
 use eldest::protocol::mutant::{self, Mutant};
 
@@ -13,16 +13,16 @@ use crate::scenarios::{self as stage, Scenario};
 use crate::soak::FIXED;
 use crate::timings;
 
-/// How a mutant is caught.
+/// The way in which a mutant is caught.
 pub enum Caught {
-    /// Some seed among the first so many.
+    /// One of the seeds from 1 up to this number.
     Within(u64),
     In(Scenario),
 }
 
 use Caught::{In, Within};
 
-/// Each with the beginning of the names of the checkers of which one must object.
+/// Each mutant, with the beginnings of checkers' names: one of these checkers must object.
 #[rustfmt::skip]
 const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AppendKeepsPromise, In(stage::deposed_leader_finds_a_follower), &["I9"]),
@@ -153,7 +153,8 @@ fn every_mutant_is_caught() {
     each_is_caught(MUTANTS, run, FIXED);
 }
 
-/// The fixed seeds of the gate have to hold each seed that a mutant is caught by: so none that matters is left to chance.
+/// The fixed seeds of the gate must include each seed by which a mutant is caught, so that none that matters
+/// is left to chance.
 pub fn each_is_caught(mutants: &[(Mutant, Caught, &[&str])], run: Run, fixed: u64) {
     for (bug, caught, _) in mutants {
         assert!(

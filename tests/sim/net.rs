@@ -1,4 +1,5 @@
-//! A network that loses, repeats, reorders, delays, and can be cut link by link and way by way.
+//! A network that loses, repeats, reorders and delays, and can be cut link by link and direction by
+//! direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use eldest::types::NodeId;
 
 use crate::rng::Rng;
 
-/// What a scenario singles out.
+/// The messages that a scenario singles out.
 pub type Filter = fn(&Envelope) -> bool;
 
 /// In a thousand.
@@ -18,14 +19,14 @@ pub struct Net {
     cut: BTreeSet<(NodeId, NodeId)>,
     pub loss: u64,
     pub repeat: u64,
-    /// How often a message is held up for long, in a thousand.
+    /// The chance that a message is held up for long, in thousandths.
     pub straggle: u64,
     pub delay: (u64, u64),
-    /// Now and then one is held up for this long at most; zero if none is.
+    /// Now and then a message is held up, for at most this long; zero if none is.
     pub late: u64,
     /// Messages of some kind that do not pass.
     pub dropped: Option<Filter>,
-    /// Links with a delay of their own.
+    /// Links with their own delay.
     pub slow: BTreeMap<(NodeId, NodeId), u64>,
 }
 
@@ -67,7 +68,7 @@ impl Net {
         self.dropped.is_some_and(|dropped| dropped(envelope))
     }
 
-    /// When the copies of one message arrive, as delays: none, one or two.
+    /// The delays after which the copies of one message arrive: none, one or two.
     pub fn fates(&self, rng: &mut Rng, from: NodeId, to: NodeId) -> Vec<u64> {
         if !self.passes(from, to) || rng.chance(self.loss) {
             return Vec::new();

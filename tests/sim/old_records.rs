@@ -7,8 +7,8 @@ use crate::checks::{Check, ensure};
 use crate::stage::{MS, core, linearizable, link, run, stage, write};
 use crate::world::World;
 
-/// A record of an old epoch reaches a majority under a new leader, which dies before
-/// any record of its own does; a node with a later epoch's record then leads without it.
+/// A record of an old epoch reaches a majority under a new leader, which dies before any record that it wrote
+/// does. A node with a later epoch's record then leads without it.
 pub fn old_record_reaches_a_majority() -> Check {
     let mut world = stage(5, 14, |settings| {
         settings.limits.batch = 1;
@@ -21,7 +21,7 @@ pub fn old_record_reaches_a_majority() -> Check {
     write(&mut world, 1, 1);
     run(&mut world, 5)?;
     world.crash(0, true);
-    // n3 opens nothing: its own first record stays with it.
+    // n3 does not open its epoch: its own first record stays with it.
     world.cut_off(1);
     world.net.mend(NodeId(1), NodeId(3));
     for (a, b) in [(3, 4), (3, 5), (4, 5)] {

@@ -1,4 +1,4 @@
-//! What a cluster goes through when leaders change and nodes come back: each from the instant before it
+//! Operations of a cluster in which leaders change and nodes come back, each from the instant before it
 //! begins to its end, so that it can be disturbed anywhere in between.
 
 use eldest::protocol::MemberChange;
@@ -19,14 +19,14 @@ pub enum Operation {
     Forming,
     /// The leader's process dies, and its port says so.
     Failover,
-    /// The leader's machine dies: it is missed, and from then on it counts as begun.
+    /// The leader's machine dies. The others miss it, and from then on the operation counts as begun.
     SilentFailover,
     HandOver,
     /// The youngest node comes back and lacks a few records.
     Rejoin,
-    /// It comes back so late that it is sent a snapshot.
+    /// The youngest node comes back so late that it is sent a snapshot.
     RejoinBySnapshot,
-    /// It comes back with an empty disk, and must be let in again.
+    /// The youngest node comes back with an empty disk, and must be let in again.
     RejoinWiped,
     /// The youngest node, which did not found the cluster, is added: it learns, is let in and votes (P43).
     Adding,
@@ -34,7 +34,7 @@ pub enum Operation {
     Removing,
 }
 
-/// What one undisturbed run of an operation took.
+/// The extent of one undisturbed run of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     pub steps: u64,
@@ -48,7 +48,7 @@ impl Operation {
         Shape { keep, think: (15 * MS, 40 * MS), seed: 7, ..Shape::of(count) }
     }
 
-    /// The cluster right before.
+    /// The cluster right before the operation.
     pub fn before(self, count: u32) -> Result<World, Violation> {
         if self == Operation::Forming {
             return Ok(self.shape(count).unformed());
@@ -102,7 +102,7 @@ impl Operation {
     fn is_over(self, world: &World) -> bool {
         let youngest = world.hosts.len() as u32;
         if self == Operation::Removing {
-            // It is told later.
+            // The removed node hears of it later.
             return membership::leader(world).is_some_and(|(_, core)| {
                 let decided = core.log().roster().members_since() <= core.commit_index();
                 decided && !core.is_member(NodeId(youngest))
@@ -131,7 +131,7 @@ impl Operation {
     }
 }
 
-/// One more machine runs, that nobody knows of yet.
+/// One more machine runs, which no node knows of yet.
 fn with_a_spare(mut world: World) -> Result<World, Violation> {
     let id = world.hosts.len() as u32 + 1;
     let settings = spare(&world.hosts[0].settings, id);

@@ -1,5 +1,5 @@
-//! How slow everything is: in some seeds the timings are those of config/wan.toml or config/seed.toml, and some messages
-//! arrive late by several time-outs.
+//! The pace of a seed: in some seeds the timings are those of config/wan.toml or config/seed.toml, and some
+//! messages arrive late by several time-outs.
 
 use eldest::protocol::{Settings, Timing};
 use eldest::types::Span;
@@ -7,13 +7,13 @@ use eldest::types::Span;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Drawn apart, so that the other seeds stay what they are.
+/// Drawn separately, so that the other seeds stay what they are.
 const PACE: u64 = 0xFACE;
 
 #[derive(Clone, Debug)]
 pub struct Pace {
     timing: Timing,
-    /// So many times slower than in the profile `lan` faults follow each other, and clients ask.
+    /// Faults follow each other, and clients ask, this many times slower than in the profile `lan`.
     pub factor: u64,
     late: bool,
 }
@@ -29,7 +29,7 @@ impl Pace {
         Pace { timing, factor, late: rng.chance(150) }
     }
 
-    /// Holds and stability are as short beside the other timings as in every seed.
+    /// Holds and stability are as short relative to the other timings as in every seed.
     pub fn apply(&self, settings: &mut Settings) {
         let Timing { stable_for, hold, hold_most, .. } = settings.timing;
         let slower = |span: Span| span.times(self.factor);

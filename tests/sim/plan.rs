@@ -1,4 +1,4 @@
-//! What a seed means: how large the cluster is, how it is set up, and what is done to it and when.
+//! The meaning of a seed: how large the cluster is, how it is set up, and what is done to it and when.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ const HARMS: [(Harm, u64); 22] = [
     (Harm::Upgrade, 3),
 ];
 
-/// Each kind of harm, as its name is among a world's features.
+/// Each kind of harm, by its name among a world's features.
 pub fn kinds_of_harm() -> impl Iterator<Item = String> {
     HARMS.iter().map(|(harm, _)| format!("{harm:?}"))
 }
@@ -93,16 +93,16 @@ const READERS_COUNT: usize = 2;
 pub struct Plan {
     pub steps: usize,
     pub between: (u64, u64),
-    /// How much longer than usual machines are away.
+    /// The factor by which machines are away for longer than usual.
     pub pace: u64,
     rng: Rng,
     /// Disks that have forgotten something and have not been let in again.
     lost: BTreeSet<NodeId>,
     /// Nodes are added, removed and moved.
     pub changes_members: bool,
-    /// Whoever is killed is back with leases of another length.
+    /// A node that is killed comes back with leases of another length.
     timings: Option<Rng>,
-    /// Whoever is killed is back with another configuration.
+    /// A node that is killed comes back with another configuration.
     rollout: Option<Rollout>,
     /// Promise files go bad.
     flaws: Option<Rng>,
@@ -138,7 +138,8 @@ pub fn world(seed: u64) -> (World, Plan) {
     let changes_members = joining.chance(200);
     let hosts = members(count).into_iter().map(|me| {
         let mut settings = Settings { me, ..common.clone() };
-        // Who was removed while the others came to write what it cannot read stops when it is added again (P23).
+        // A node that was removed, while the others began to write what it cannot read, stops when it is
+        // added again (P23).
         if mixed_formats && rng.chance(500) && !changes_members {
             settings.format = Format(1);
         }
@@ -171,7 +172,7 @@ pub fn world(seed: u64) -> (World, Plan) {
 }
 
 pub fn host(rng: &mut Rng, settings: Settings) -> Host {
-    // Each clock within the drift bound of one percent, none in step with another.
+    // Each clock is within the drift bound of one percent, and no two are in step.
     let clock = Clock {
         offset: rng.below(50_000_000),
         rate_ppm: rng.range(0, 19_000) as i64 - 9_500,
@@ -224,7 +225,7 @@ pub fn draw_rollout(world: &mut World, seed: u64, common: &Settings) -> Option<R
     Some(rollout)
 }
 
-/// In some seeds the cluster has no secret: nobody proves who speaks.
+/// In some seeds the cluster has no secret, so nodes do not prove who they are.
 pub fn draw_no_secret(world: &mut World, seed: u64) {
     if Rng::new(seed ^ NO_SECRET).chance(250) {
         world.hosts.iter_mut().for_each(|host| host.settings.peers_prove = false);
@@ -245,7 +246,7 @@ pub fn draw_readers(world: &mut World, seed: u64) {
     }
 }
 
-/// Whether it votes again, by records that no leader is without: others may be lost.
+/// Whether its disk votes again, by records that every leader has: other records may be lost.
 fn is_let_in(world: &World, host: &Host) -> bool {
     let (survival, disk) = (&world.checks.survival, host.disk.durable.incarnation);
     let lets_in = |record: &Record| match &record.entry {
@@ -275,7 +276,7 @@ impl Plan {
         }
     }
 
-    /// What differs from seed to seed besides, whatever the clients want.
+    /// Draws what else differs from seed to seed, no matter what the clients want.
     pub fn drawn_apart(self, world: &mut World, seed: u64, common: &Settings) -> Plan {
         let timings = draw_timings(world, seed);
         let rollout = draw_rollout(world, seed, common);
@@ -309,7 +310,7 @@ impl Plan {
     }
 
     fn someone(&mut self, world: &World) -> usize {
-        // The leader is where it hurts.
+        // Harm to the leader hurts most.
         let leader = world.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
         match leader {
             Some(leader) if self.rng.chance(450) => leader,
@@ -411,8 +412,9 @@ impl Plan {
         }
     }
 
-    /// Whether one more disk may go: never more than a minority are gone at a time, and none before the cluster is formed. Until
-    /// then the founder's may be the only one with the first record, and those that have heard of it wait for it (P9).
+    /// Whether one more disk may go. Never more than a minority are gone at a time, and none before the
+    /// cluster is formed: until then the founder's disk may be the only one with the first record, and nodes
+    /// that have heard of it wait for it (P9).
     fn may_lose(&mut self, world: &World, node: usize) -> bool {
         self.lost.retain(|lost| {
             let newest = world.newest_machine(*lost);
@@ -424,7 +426,8 @@ impl Plan {
         self.lost.contains(&world.hosts[node].id) || (self.lost.len() < spare && founded)
     }
 
-    /// Somebody starts another machine under the id of this one: until that is let in, its disk is as good as lost.
+    /// An operator starts another machine under the id of this one. Until that machine is let in, its disk is
+    /// as good as lost.
     pub fn double(&mut self, world: &mut World) -> Check {
         let counts = |world: &World, node: usize| world.hosts[node].disk.durable.vote.admitted;
         let wanted = world.wants_double().filter(|node| counts(world, *node));
@@ -437,7 +440,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A disk forgets. Never more than a minority at a time: beyond that nothing is promised.
+    /// A disk forgets. Never more than a minority do at a time: beyond that nothing is promised.
     fn forget(&mut self, world: &mut World, node: usize, harm: Harm) {
         let id = world.hosts[node].id;
         if !self.may_lose(world, node) || world.has_double(id) {
@@ -459,7 +462,8 @@ impl Plan {
         }
     }
 
-    /// One slot of a promise file goes bad, which its twin makes up for, or both do, and the disk has forgotten its promise.
+    /// One slot of a promise file goes bad, and its twin makes up for it. Or both go bad, and the disk has
+    /// forgotten its promise.
     fn spoil_promise(&mut self, world: &mut World) {
         let node = self.someone(world);
         let Some(mut rng) = self.flaws.take() else { return };
@@ -475,8 +479,9 @@ impl Plan {
         self.flaws = Some(rng);
     }
 
-    /// The state in a node's memory is not the others' any more. Whoever is found to be the odd one has lost its disk (P25). Not where
-    /// roles are held, or data is restored: the bit is one of the last token.
+    /// The state in a node's memory differs from that of the others from now on. A node that is found to have
+    /// diverged has lost its disk (P25). This is not done where roles are held, or data is restored, because
+    /// the bit is one of the last token.
     fn flip_a_bit(&mut self, world: &mut World) {
         let node = self.someone(world);
         let sound = world.lessees.is_none()
@@ -505,7 +510,7 @@ impl Plan {
     }
 
     fn upgrade(&mut self, world: &mut World, node: usize) {
-        // What a node has shown that it reads, every machine under its id reads (P23).
+        // All machines under a node's id read the format that it has shown that it reads (P23).
         let id = world.hosts[node].id;
         let machines: Vec<usize> =
             (0..world.hosts.len()).filter(|machine| world.hosts[*machine].id == id).collect();
@@ -533,7 +538,7 @@ impl Plan {
     }
 }
 
-/// So far that it shows at once, or only when the next segment is due.
+/// Fills the disk so far that it shows at once, or only when the next segment is due.
 fn fill_up(world: &mut World, node: usize, rng: &mut Rng) {
     let disk = &mut world.hosts[node].disk;
     let left = rng.skewed(0, 3 * disk.segment_bytes);

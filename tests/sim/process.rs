@@ -1,4 +1,4 @@
-//! The driver's part of every node: its process, its disk's queue, its messages' way out.
+//! The driver's part of every node: its process, its disk's queue, and the way out for its messages.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl World {
         if host.is_up() || !host.powered {
             return Ok(());
         }
-        // Whatever this process founds is another cluster than what any other founds (P44).
+        // A cluster that this process founds differs from one that any other process founds (P44).
         let settings =
             Settings { new_cluster: ClusterId(boot.0.into()), asks_from: boot.0, ..host.settings.clone() };
         let start = match host.disk.open(boot, settings)? {
@@ -44,7 +44,7 @@ impl World {
         self.feed(node, In::Tick)
     }
 
-    /// The process dies at once. `power`: with its machine, so that nobody refuses in its name.
+    /// The process dies at once. With `power` its machine dies too, so that no system refuses in its name.
     pub fn crash(&mut self, node: usize, power: bool) {
         if !self.hosts[node].is_up() {
             return;
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// Its state is the odd one: it comes back with nothing but its promise.
+    /// Its state has diverged: it comes back with nothing but its promise.
     fn starts_over(&mut self, node: usize) {
         self.crash(node, false);
         let id = self.hosts[node].id;
@@ -80,7 +80,7 @@ impl World {
         self.after(1_000, Event::Restart { node });
     }
 
-    /// An operator's call that nobody waits for.
+    /// An operator's call whose answer is not awaited.
     pub fn order(&mut self, node: usize, call: Call) -> Check {
         self.calls(node, vec![(Waiting::Nobody, call)])
     }
@@ -95,7 +95,7 @@ impl World {
         self.feed(node, In::Calls(calls))
     }
 
-    /// Gives a node an input, carries out what it says, and goes on with what that brings about.
+    /// Gives a node an input, carries out its outputs, and goes on with the inputs that these bring about.
     pub fn feed(&mut self, node: usize, input: In) -> Check {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -140,7 +140,8 @@ impl World {
     fn note_leader(&mut self, node: usize) -> Check {
         let host = &self.hosts[node];
         let leads = host.core().and_then(|core| core.leads().map(|epoch| (epoch, core.boot())));
-        // In available mode a leader that merges goes on at once: until its disk knows, nobody can.
+        // In available mode a leader that merges goes on at once: no other node can know of its epoch before
+        // its disk does.
         let stored = host.disk.durable.vote.promise.epoch;
         let leads = leads.filter(|(epoch, _)| !self.is_available() || *epoch <= stored);
         match leads {
@@ -149,7 +150,7 @@ impl World {
         }
     }
 
-    /// The replica's state is what its records make of it.
+    /// The replica's state must be what its records make of it.
     fn has_what_it_says(&self, node: usize) -> Check {
         let host = &self.hosts[node];
         let Some(replica) = host.replica.as_ref().filter(|_| !host.is_flipped()) else {
@@ -223,7 +224,7 @@ impl World {
         Ok(())
     }
 
-    /// What a node says that it has applied.
+    /// A node tells the readers of its feed what it has applied.
     fn told_to_readers(&mut self, node: usize, event: FeedEvent) -> Check {
         if let FeedEvent::Record { at, .. } = &event {
             self.applies(node, *at)?;
@@ -239,7 +240,7 @@ impl World {
         let Some(record) = host.written.get(&at).cloned() else {
             return ensure(false, "P12 what is applied stands in the log", || format!("{id} applies {at}"));
         };
-        // What is applied is not asked for again.
+        // A record that is applied is not asked for again.
         host.written = host.written.split_off(&at);
         self.apply(node, &record)
     }
@@ -274,7 +275,7 @@ impl World {
         ensure(expected, "no node stops without a cause", || format!("{id} stops: {end:?}"))?;
         if removed {
             self.crash(node, false);
-            // Whatever looks after processes starts it again: it may have been added meanwhile.
+            // A supervisor starts the process again: the node may have been added meanwhile.
             self.after(3_000_000, Event::Restart { node });
             return Ok(());
         }
@@ -288,7 +289,7 @@ impl World {
         self.hosts[node].core().map_or(Epoch::ZERO, |core| core.vote().promise.epoch)
     }
 
-    /// The caller of a node is not there any more.
+    /// A caller of a node has hung up.
     pub fn hang_up_at(&mut self, node: usize, call: CallId) -> Check {
         self.feed(node, In::Gone(call))
     }
@@ -301,7 +302,7 @@ fn if_unheard(answer: &Result<Answer, Denied>) -> Option<Unheard> {
     }
 }
 
-/// What others can see of a process: between two of these it can as well die.
+/// Outputs that others can see: the process may die between any two of them.
 fn is_outward(out: &Out) -> bool {
     let inward =
         matches!(out, Out::Feed(_) | Out::Event(_) | Out::Prepare(_) | Out::Discard(_) | Out::End(_));

@@ -1,6 +1,6 @@
-//! Readers of the feed: each mirrors all data by what one node tells, loses that node, and goes on at another from its
-//! cursor. What it mirrors is the state of the node that it reads from, or it was told to start over (I7). What a node keeps, and
-//! where a reader goes on, is the product's own ring.
+//! Readers of the feed: each mirrors all data by the events of one node, loses that node, and goes on at
+//! another from its cursor. Its mirror is the state of the node that it reads from, or it has had to start
+//! over (I7). The product's own ring decides what a node keeps, and where a reader goes on.
 
 use std::collections::BTreeSet;
 
@@ -17,27 +17,27 @@ use crate::rng::Rng;
 use crate::world::{Event, World};
 
 const NAME: &str = "I7 what a reader mirrors is the state";
-/// Events that a node keeps. Few, so that some readers are told to start over.
+/// The number of events that a node keeps. There are few, so that some readers have to start over.
 const KEPT: usize = 60;
 const KEPT_BYTES: usize = 64 << 10;
-/// Whole states are compared once in so many records: each record's own changes always are.
+/// Whole states are compared once in this many records; each record's own changes always are.
 const COMPARED: Index = 20;
 
 #[derive(Debug, Default)]
 struct Reader {
     at: Option<Seat>,
-    /// Where it has read last, whether or not it still does.
+    /// The place at which it read last, whether or not it still does.
     last: Option<Seat>,
-    /// The id of the last event that has one, as it was told.
+    /// The id of the last event that has one, as the reader got it.
     cursor: Option<String>,
     mirror: Content,
 }
 
-/// Where a reader reads.
+/// The place at which a reader reads.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     node: usize,
-    /// Which process of it.
+    /// The number of that node's process.
     life: u64,
     /// The number of the event that comes next.
     next: u64,
@@ -46,14 +46,15 @@ struct Seat {
 #[derive(Debug)]
 pub struct Readers {
     all: Vec<Reader>,
-    /// Nodes that are putting another state in the place of theirs. What they tell of it is compared at their next record.
+    /// Nodes that are replacing their state by another one. Their events about it are compared at their next
+    /// record.
     replaced: BTreeSet<usize>,
     rng: Rng,
     pub resumed: usize,
     pub started_over: usize,
 }
 
-/// What a process keeps of its feed that begins with this state.
+/// The events that a process keeps of its feed, if it begins with this state.
 pub fn begin(host: &Host, is_available: bool) -> Ring {
     let mut kept = Ring::bounded(KEPT, KEPT_BYTES);
     let store = &host.state.store;
@@ -62,7 +63,7 @@ pub fn begin(host: &Host, is_available: bool) -> Ring {
 }
 
 impl Reader {
-    /// Hears an event, and says which key it changes.
+    /// Takes an event, and returns the key that it changes.
     fn hears(&mut self, event: &Told) -> Option<Key> {
         if let Some(id) = event.id {
             self.cursor = Some(id.to_string());
@@ -75,7 +76,7 @@ impl Reader {
         Some(key.clone())
     }
 
-    /// Reads everything anew at this node.
+    /// Reads everything again at this node.
     fn starts_over(&mut self, node: usize, host: &Host) {
         let next = host.kept.next();
         self.mirror = content(&host.state.store);
@@ -87,12 +88,13 @@ impl Reader {
         (self.at, self.last) = (Some(seat), Some(seat));
     }
 
-    /// Hears everything that its node keeps from its place on, and says which keys that has changed. `all`: also what has no id, as
-    /// whoever was there hears it. `breaks`: its connection, before the last event.
+    /// Takes all events that its node keeps from its place on, and returns the keys that they have changed.
+    /// With `all` it also takes events without an id, as a connected reader does. With `breaks` its
+    /// connection breaks before the last event.
     fn reads_on(&mut self, seat: Seat, host: &Host, all: bool, breaks: bool) -> Vec<Key> {
         let end = host.kept.next();
         let Some(events) = host.kept.from(seat.next, usize::MAX) else {
-            // It was too slow.
+            // The reader was too slow.
             self.at = None;
             return Vec::new();
         };
@@ -122,7 +124,8 @@ impl Reader {
         Ok(since)
     }
 
-    /// Whether this process has told it the event before its place, which one may go on from, and keeps all that follow.
+    /// Whether this process has sent it the event before its place, from which one may go on, and keeps all
+    /// events that follow.
     fn has_just_read(&self, node: usize, host: &Host) -> bool {
         let is_here = |seat: &Seat| (seat.node, seat.life) == (node, host.life);
         self.last.filter(is_here).is_some_and(|seat| host.kept.place_before(seat.next).is_some())
@@ -141,7 +144,7 @@ impl Reader {
     }
 }
 
-/// Whether its readers have been told of all that its state holds.
+/// Whether its readers have got all that its state holds.
 fn has_told(host: &Host) -> bool {
     let told = host.kept.place_before(host.kept.next());
     told.is_some_and(|told| told.at == host.state.store.applied())
@@ -158,7 +161,7 @@ impl Readers {
         self.all.iter_mut().for_each(|reader| reader.starts_over(node, host));
     }
 
-    /// Another cluster is to be read from.
+    /// The readers lose their node, because another cluster is to be read from.
     pub fn are_cut_off(&mut self) {
         self.all.iter_mut().for_each(|reader| (reader.at, reader.last) = (None, None));
     }
@@ -175,7 +178,7 @@ impl Readers {
             })?;
         }
         match found {
-            // It names a place that is yet to come here.
+            // The cursor names a place that this node has not reached yet.
             Some(Err(Refused::Ahead | Refused::Closed)) => return Ok(()),
             Some(Ok(next)) => {
                 self.resumed += 1;
@@ -191,7 +194,7 @@ impl Readers {
 }
 
 impl World {
-    /// A node tells whoever reads there.
+    /// A node sends an event to its readers.
     pub fn tell_readers(&mut self, node: usize, event: &FeedEvent) -> Check {
         let Some(mut readers) = self.readers.take() else { return Ok(()) };
         let host = &mut self.hosts[node];
@@ -216,7 +219,8 @@ impl World {
             let Some(seat) = reader.at.filter(|seat| (seat.node, seat.life) == (node, host.life)) else {
                 continue;
             };
-            // Its connection may break in the middle of a record, or of what puts another state in the place of this one.
+            // Its connection may break in the middle of a record, or of the events that replace this state by
+            // another.
             let breaks = readers.rng.chance(if readers.replaced.contains(&node) { 300 } else { 20 });
             let changed = reader.reads_on(seat, host, true, breaks);
             if readers.replaced.contains(&node) {
@@ -236,7 +240,7 @@ impl World {
         let is_there = |seat: Seat| self.hosts[seat.node].life == seat.life;
         match readers.all[reader].at.filter(|seat| is_there(*seat)) {
             Some(seat) if !readers.rng.chance(150) => {
-                // A reader that hears nothing for some time is told where it stands.
+                // A reader that gets no events for some time learns its place all the same.
                 if let Some(place) = self.hosts[seat.node].kept.place_before(seat.next) {
                     readers.all[reader].cursor = Some(place.to_string());
                 }
@@ -255,12 +259,13 @@ impl World {
         Ok(())
     }
 
-    /// In the end each reader goes on wherever it is sent, once that node has come as far. In available mode a reader may have read from a
-    /// side whose disks are lost since: it waits until the cluster has written as much, and then starts over.
+    /// In the end each reader goes on at the node that it is sent to, once that node has come as far. In
+    /// available mode a reader may have read from a side whose disks are lost since: it waits until the
+    /// cluster has written as much, and then starts over.
     pub fn readers_agree(&mut self) -> Check {
         let until = self.now + self.hosts[0].settings.timing.election_timeout().0;
         for reader in 0..self.readers.as_ref().map_or(0, |readers| readers.all.len()) {
-            // Who was removed, or replaced, reads nothing any more.
+            // A node that was removed or replaced has no readers any more.
             let stays = |node: &usize| !self.hosts[*node].retired && membership::belongs(self, *node);
             let stay: Vec<usize> = (0..self.hosts.len()).filter(stays).collect();
             let node = stay[reader % stay.len()];
@@ -284,7 +289,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether no node has the record that the reader has read last.
+    /// Whether no node has the record that the reader read last.
     fn is_place_lost(&self, reader: usize, node: usize) -> bool {
         let since = self.readers.as_ref().map(|readers| readers.all[reader].since(&self.hosts[node].kept));
         let Some(Ok(Some(since))) = since else { return false };

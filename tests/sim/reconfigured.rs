@@ -1,5 +1,5 @@
-//! An operator rolls out another configuration: whoever starts again has the new one, or has the old one back. In the end all have the
-//! new one. Nodes of other timings refuse each other.
+//! An operator rolls out another configuration. A node that starts again gets the new one, or the old one
+//! back; in the end all have the new one. Nodes with different timings refuse each other.
 
 use eldest::protocol::{Ack, Settings, Takeover, Timing};
 use eldest::types::{NodeId, Span};
@@ -33,7 +33,7 @@ impl Rollout {
         self.both[0].timing != self.both[1].timing
     }
 
-    /// A machine starts again, mostly with what is new.
+    /// A machine starts again, mostly with the new configuration.
     pub fn again(&mut self, settings: &mut Settings) {
         let which = usize::from(self.rng.chance(700));
         self.give(which, settings);
@@ -44,7 +44,7 @@ impl Rollout {
         *settings = Settings { timing, limits, takeover, ack, ..settings.clone() };
     }
 
-    /// All have the new one: whoever runs with another starts again.
+    /// All get the new configuration: a node that runs with another one starts again.
     pub fn ends(&self, world: &mut World) {
         for node in 0..world.hosts.len() {
             let mut settings = world.hosts[node].settings.clone();
@@ -71,7 +71,8 @@ fn scaled(timing: &Timing, scale: impl Fn(Span) -> Span) -> Timing {
 }
 
 impl World {
-    /// Whether a node listens to what another one says: all but their leases must be the same, which each takes as they come.
+    /// Whether a node listens to another one. All timings but the lease must be the same; each node takes the
+    /// other's lease as it comes.
     pub fn are_configured_alike(&self, from: NodeId, node: usize) -> bool {
         let sender = self.machine(node, from);
         let [one, other] = [node, sender].map(|node| &self.hosts[node].settings.timing);

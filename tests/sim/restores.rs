@@ -14,14 +14,14 @@ use crate::rng::Rng;
 use crate::stage::{MS, run, stage};
 use crate::world::{Event, World};
 
-/// An operator who replaces all data now and then, in seeds whose clients do not.
+/// An operator that replaces all data now and then, in seeds whose clients do not.
 #[derive(Debug)]
 pub struct Operator {
     rng: Rng,
-    /// Drawn apart, so that what else is drawn stays what it is.
+    /// Drawn separately, so that the other draws stay what they are.
     floors: Rng,
     restores: u64,
-    /// What the data was, or was to be.
+    /// The contents that the data had, or was to have.
     documents: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub fn call(document: &str, number: u64) -> Call {
     Call::Restore(steps)
 }
 
-/// Which restore a step belongs to.
+/// The number of the restore that a step belongs to.
 pub fn number_of(step: &str) -> Option<u64> {
     step.split([':', ',']).nth(1)?.parse().ok()
 }
@@ -57,13 +57,14 @@ pub fn is_step(record: &Record) -> bool {
 }
 
 impl World {
-    /// Somebody is about to ask for this.
+    /// A restore of this document is about to be asked for.
     pub fn restore_is_asked(&mut self, number: u64, document: &str) {
         let store = Store::from_document(document, Position::ZERO, Stamp::default());
         self.checks.restored.asked(number, &store.expect("a document of these clients"));
     }
 
-    /// A node takes in one document at a time: the next one is refused before it gets as far as the replica.
+    /// Whether the node is taking in a document. It takes in one at a time: the next one is refused before it
+    /// reaches the replica.
     pub fn takes_in_a_document(&self, node: usize) -> bool {
         let takes = |waiting: &Waiting| match waiting {
             Waiting::Client(call) => matches!(call.ask, Ask::Command(command) if command.is_restore()),
@@ -81,7 +82,7 @@ impl World {
         }
     }
 
-    /// From a document that is made up, or from an earlier state.
+    /// Restores from a document that is made up, or from an earlier state.
     pub fn operator_restores(&mut self) -> Check {
         let leader = self.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
         let Some((node, operator)) = leader.zip(self.operator.as_mut()) else { return Ok(()) };
@@ -108,7 +109,8 @@ impl World {
         self.arrives(node, Waiting::Operator(number), Call::Restore(steps))
     }
 
-    /// Now and then an operator says something of tokens: a number ahead of the clock or behind it, by up to a second.
+    /// Now and then an operator gives a token floor: a number ahead of the clock or behind it, by up to a
+    /// second.
     fn floor_at(&mut self, node: usize) -> Option<u64> {
         let host = &self.hosts[node];
         let last = host.state.store.last_token().max(host.clock.now(self.now).wall.0);
@@ -126,13 +128,13 @@ impl World {
         }
     }
 
-    /// Roles are counted anew: that may take each lease its ttl once more.
+    /// Leases are counted from the start again: each may take its ttl once more.
     pub fn witness_restore(&mut self) {
         self.checks.late.leader_changed();
         self.checks.returned.leader_changed();
     }
 
-    /// Whoever has nothing, and asks from the beginning, is given all that there is (P47).
+    /// A reader that has nothing, and asks from the beginning, gets all that there is (P47).
     pub fn blank_readers_get_all(&mut self) -> Check {
         const NAME: &str = "P47 a blank reader gets everything";
         for host in &self.hosts {
@@ -154,7 +156,7 @@ impl World {
         Ok(())
     }
 
-    /// Once everything is answered nothing is half-way.
+    /// Once all calls are answered, no restore is half-way.
     pub fn no_restore_is_left(&mut self) -> Check {
         let is_left = |world: &World, node: &usize| {
             let host = &world.hosts[*node];
@@ -170,7 +172,7 @@ impl World {
     }
 }
 
-/// The next step is refused, and so is the record that gives the restore up.
+/// The next step is refused, and so is the record that gives up the restore.
 pub fn service_goes_down_half_way() -> Check {
     let mut world = stage(3, 1, |_| {})?;
     let text = document(1, &[]);
@@ -185,7 +187,7 @@ pub fn service_goes_down_half_way() -> Check {
     world.no_restore_is_left()
 }
 
-/// The service goes down half-way and stays down: what is staged goes all the same.
+/// The service goes down half-way and stays down: what is staged is removed all the same.
 pub fn service_stays_down() -> Check {
     let mut world = stage(3, 1, |_| {})?;
     let text = document(1, &[]);
@@ -201,7 +203,8 @@ pub fn service_stays_down() -> Check {
     ensure(down, "stage", || "the service is up".into())
 }
 
-/// Disks are slow, and the document has many parts: after ten minutes the caller learns that nothing is replaced, and nothing is.
+/// Disks are slow, and the document has many parts: after ten minutes the caller learns that nothing is
+/// replaced, and nothing is.
 pub fn a_restore_takes_too_long() -> Check {
     const PARTS: usize = 900;
     let mut world = stage(3, 1, |_| {})?;
@@ -238,7 +241,8 @@ pub fn a_backup_is_ahead() -> Check {
     ensure(!began, "I6 tokens rise", || format!("what gave the token {token} is restored behind it"))
 }
 
-/// C15: a cluster is made anew of a backup from before the last grants. What checks tokens has seen the later ones.
+/// C15: a cluster is made again from a backup that is older than the last grants. The resource that checks
+/// tokens has seen the later ones.
 pub fn tokens_after_a_restore() -> Check {
     let mut lost = Store::default();
     for second in 1..20 {
@@ -250,7 +254,7 @@ pub fn tokens_after_a_restore() -> Check {
     ensure(after > before, "I6 tokens rise", || format!("{after} is granted after {before}"))
 }
 
-/// The role goes to somebody else, at this second by the wall.
+/// The role goes to another instance, at this second by the wall clock.
 fn grant(store: &mut Store, second: u64) {
     let (instance, ttl) = (format!("i{second}").into(), Span::millis(1_000));
     let claim = store::RoleClaim { instance, ttl, address: None, metadata: None, secret: None };

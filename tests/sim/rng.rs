@@ -1,4 +1,4 @@
-//! What the simulator draws. A seed stays a seed, whatever else changes.
+//! The simulator's random numbers. A seed stays a seed, no matter what else changes.
 
 use eldest_storage::files::Dice;
 

@@ -14,10 +14,10 @@ use crate::plan::{self, Plan};
 use crate::soak::note_features;
 use crate::world::World;
 
-/// Calls of no client have numbers from here on.
+/// Calls that no client makes have numbers from here on.
 const OTHERS: u64 = 1 << 30;
 
-/// What a run showed.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub steps: u64,
@@ -33,7 +33,7 @@ pub struct Report {
     pub trace: Vec<String>,
 }
 
-/// A report, or what was violated and the trace up to there.
+/// A report, or the violation and the trace up to it.
 pub type Outcome = Result<Report, (Violation, Vec<String>)>;
 
 /// Runs a seed.
@@ -91,7 +91,7 @@ pub fn resumes(world: &mut World) -> Result<u64, Violation> {
         let newest = world.clients.writes.last();
         newest.is_some_and(|(begun, _)| *begun >= healed)
     };
-    // A client may be waiting for an answer that never comes; that time is its own.
+    // A client may be waiting for an answer that never comes; this wait is not the cluster's.
     let until = healed + bound + patience;
     let came = world.run_until_true(until, resumed)?;
     ensure(came, "I10 writes resume", || format!("no write within {bound} us: {}", states(world)))?;
@@ -122,8 +122,8 @@ pub fn agrees(world: &mut World) -> Result<(), Violation> {
     everybody_is_answered(world)
 }
 
-/// Nobody asks any more: whoever has asked a process that lives has an answer. A write whose record was cut is decided once
-/// another one is committed at its index: so the log goes on for a while.
+/// No client asks any more, and every caller of a process that lives must have its answer. A write whose
+/// record was cut is decided once another record is committed at its index, so the log goes on for a while.
 fn everybody_is_answered(world: &mut World) -> Result<(), Violation> {
     let pause = world.hosts[0].settings.timing.election_timeout().0 / 10;
     let answered = |world: &World| world.hosts.iter().all(|host| host.calls.is_empty());

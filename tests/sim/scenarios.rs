@@ -1,5 +1,5 @@
-//! The counterexamples as timelines of their own: each sets the stage for one rule, and the checkers
-//! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
+//! The counterexamples as separate timelines. Each sets the stage for one rule, and the checkers watch. With
+//! the rule they all pass; with the rule's mutant on, a named checker objects.
 
 use eldest::protocol::{Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term};
 use eldest::replica::{Call, In};
@@ -32,7 +32,7 @@ pub fn deposed_leader_is_read() -> Check {
     linearizable(&mut world)
 }
 
-/// C13: a round's answers are on their way back when a newer leader acknowledges a write.
+/// C13: a round's answers are under way when a newer leader acknowledges a write.
 pub fn read_joins_a_round() -> Check {
     let mut world = stage(3, 8, |_| {})?;
     write(&mut world, 1, 1);
@@ -72,7 +72,7 @@ pub fn wiped_disk_confirms() -> Check {
     linearizable(&mut world)
 }
 
-/// P10: the deposed leader lets it in, and it votes; n2 must still be able to keep its write.
+/// P10: the deposed leader lets the disk in, and it votes; n2 must still be able to keep its write.
 pub fn wiped_disk_rejoins_a_deposed_leader() -> Check {
     let mut world = deposed_meets_wiped()?;
     write(&mut world, 1, 3);
@@ -151,7 +151,7 @@ pub fn from_n2(world: &World, to: u32, message: Message) -> Envelope {
     }
 }
 
-/// C10: the deposed n1 has a suffix of its own; n2 sends it a record that both have.
+/// C10: the deposed n1 has a suffix that no other node has; n2 sends it a record that both have.
 pub fn old_suffix_is_not_acknowledged() -> Check {
     let mut world = deposed()?;
     write(&mut world, 1, 3);
@@ -198,7 +198,7 @@ pub fn old_certificate() -> Check {
     ensure(unmoved, "P18 an old certificate is void", || "n3 promised again".into())
 }
 
-/// P16: a leader that hears nobody.
+/// P16: a leader that hears no other node.
 pub fn leader_alone() -> Check {
     let mut world = stage(3, 15, |_| {})?;
     world.cut_off(0);
@@ -218,8 +218,8 @@ pub fn appends_do_not_pass() -> Check {
     ensure(led, "I10 writes resume", || "n1 leads on and commits nothing".into())
 }
 
-/// P4: all suspect at nearly the same time, or start at the same time; the lowest index that is ready must
-/// lead.
+/// P4: all nodes suspect at nearly the same time, or start at the same time; the lowest index that is ready
+/// must lead.
 pub fn lowest_leads() -> Check {
     for seed in 0..40 {
         let mut world = stage(5, 100 + seed, |_| {})?;
@@ -258,7 +258,7 @@ pub fn unready_elder() -> Check {
     ensure(leads(&world, 3), "P21 the ready go first", || "n1 leads from far behind".into())
 }
 
-/// C26: a node that is cut from the leader but hears another follower unseats nobody.
+/// C26: a node that is cut off from the leader but hears another follower unseats no leader.
 pub fn cut_from_the_leader() -> Check {
     let mut world = stage(3, 18, |_| {})?;
     let before = world.checks.epochs.count();
@@ -290,7 +290,7 @@ pub fn elder_keeps_dying() -> Check {
     ensure(changes <= 14, "P20 changes are bounded", || format!("{changes} new leaders"))
 }
 
-/// C33: the leader's own state is the odd one.
+/// C33: the leader's own state has diverged.
 pub fn odd_leader() -> Check {
     let mut world = stage(3, 20, |_| {})?;
     for value in 0..35 {
@@ -304,8 +304,8 @@ pub fn odd_leader() -> Check {
     ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
 }
 
-/// P25: the leader, or a follower, is of another build, which computes digests otherwise. Its state is the others', and it stays; a
-/// node whose state really differs is found all the same.
+/// P25: the leader, or a follower, is of another build, which computes digests in another way. Its state
+/// equals that of the others, and it stays; a node whose state really differs is found all the same.
 pub fn digests_of_two_builds() -> Check {
     [0, 4].into_iter().try_for_each(digests_of_two_builds_with)
 }
@@ -314,7 +314,8 @@ fn digests_of_two_builds_with(otherwise: usize) -> Check {
     const ODD: usize = 3;
     let mut world = stage(5, 23, |settings| {
         settings.digests += u32::from(settings.me.0 as usize == otherwise + 1);
-        // Whoever comes back is sent records: a snapshot of the first would not be what the others have.
+        // A node that comes back is sent records: a snapshot from this node would not equal what the others
+        // have.
         settings.limits.keep = 1_000;
     })?;
     // This is how another computation of an equal state looks.
@@ -334,7 +335,8 @@ fn digests_of_two_builds_with(otherwise: usize) -> Check {
 
 const SOUND_STAYS: &str = "P25 only the odd one goes";
 
-/// Where nobody proves who speaks: a leader's own count is no other node's word, and it serves nothing more (P51).
+/// Peers do not prove who they are: a leader's own count is not the word of another node, and the leader
+/// serves nothing more (P51).
 pub fn odd_leader_without_proof() -> Check {
     odd_without_proof(NodeId(1))
 }

@@ -12,7 +12,7 @@ use crate::plan;
 use crate::run::{Outcome, run};
 use crate::world::World;
 
-/// What a seed is run by, and how to see it again.
+/// The function that runs a seed, and the command that shows it again.
 #[derive(Clone, Copy)]
 pub struct Seeds {
     pub run: fn(u64, bool) -> Outcome,
@@ -32,7 +32,7 @@ fn fail(seeds: Seeds, seed: u64, violation: &Violation) -> ! {
     );
 }
 
-/// In how many seeds each feature occurred.
+/// The number of seeds in which each feature occurred.
 type Seen = BTreeMap<String, u64>;
 
 /// Runs seeds on all cores; the first violation ends it.
@@ -92,14 +92,15 @@ fn soak(seeds: Seeds, first: u64, count: u64) -> Seen {
     features
 }
 
-/// Runs the seeds from 1 on that the gate repeats, and wants every feature in them: a seed in which nothing happens proves nothing.
+/// Runs the seeds from 1 on that the gate repeats, and requires every feature in them: a seed in which
+/// nothing happens proves nothing.
 pub fn fixed(seeds: Seeds, count: u64, wanted: impl IntoIterator<Item = String>) {
     let seen = soak(seeds, 1, count);
     let missing: Vec<String> = wanted.into_iter().filter(|feature| !seen.contains_key(feature)).collect();
     assert!(missing.is_empty(), "no fixed seed has {missing:?}, only {seen:?}");
 }
 
-/// How a world was set up, in words: what fixed seeds must have in them.
+/// Notes how a world was set up, in words: the features that the fixed seeds must have.
 pub fn note_features(world: &mut World) {
     let settings = &world.hosts[0].settings;
     let older = world.hosts.iter().any(|host| host.settings.format < FORMAT);
@@ -133,7 +134,7 @@ pub fn note_features(world: &mut World) {
     world.features.extend(features);
 }
 
-/// `SIM_SEEDS` seeds that nobody has run before, or from `SIM_FIRST` on.
+/// Runs `SIM_SEEDS` new seeds, or as many from `SIM_FIRST` on.
 pub fn fresh(seeds: Seeds) {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let first = number("SIM_FIRST").unwrap_or(clock.as_micros() as u64);
@@ -142,7 +143,7 @@ pub fn fresh(seeds: Seeds) {
     seen.iter().for_each(|(feature, seeds)| println!("{seeds:>8}  {feature}"));
 }
 
-/// `SIM_SEED`, with its whole trace.
+/// Runs `SIM_SEED`, and prints its whole trace.
 pub fn replay_one(seeds: Seeds) {
     let Some(seed) = number("SIM_SEED") else {
         return;
@@ -159,7 +160,7 @@ pub fn replay_one(seeds: Seeds) {
     }
 }
 
-/// The seeds that every run repeats. All seeds by which mutants are caught are among them.
+/// The seeds that every run repeats. They include all seeds by which mutants are caught.
 pub const FIXED: u64 = 3_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! A stage for scenarios: a formed, calm cluster, and a few words to direct it with.
+//! A stage for scenarios: a formed, calm cluster, and a few functions to direct it with.
 
 use eldest::protocol::{Node, Settings};
 use eldest::types::NodeId;

@@ -1,4 +1,4 @@
-//! The state of a node as the simulator knows it, and states on their way from node to node.
+//! The state of a node as the simulator knows it, and states under way from node to node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,35 +18,36 @@ pub struct State {
     pub store: Store,
     /// Available mode: the records that this state really includes.
     pub known: Known,
-    /// What has lost in a merge, here or anywhere that this state includes: it must be in the journal.
+    /// The values that have lost in a merge, here or in any history that this state includes: they must be in
+    /// the journal.
     pub lost: BTreeSet<Position>,
 }
 
 impl State {
-    /// What a node in available mode begins with.
+    /// The first state of a node in available mode.
     pub fn with_sides() -> State {
         State { store: Store::mergeable(), ..State::default() }
     }
 
-    /// What a node of the same kind begins with.
+    /// The first state of a node of the same kind.
     pub fn blank(&self) -> State {
         if self.store.is_mergeable() { State::with_sides() } else { State::default() }
     }
 }
 
-/// A state on its way: the sender's whole state, which costs a few pointers. The receiver is given what the message's `base`
-/// does not include, by way of its text, or the files of a snapshot.
+/// A state under way: the sender's whole state, which costs a few pointers. The receiver gets what the
+/// message's `base` does not include, by way of its text, or the files of a snapshot.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     pub state: State,
-    /// What a log goes on from behind it.
+    /// The boundary behind which a log goes on.
     pub boundary: Boundary,
-    /// A snapshot's files, as they travel.
+    /// A snapshot's files, as they are sent.
     pub files: Option<Arc<[u8]>>,
 }
 
 impl Transfer {
-    /// What the receiver is given of it besides its message: the part that `base` does not include.
+    /// The part that the receiver gets in addition to the message: what `base` does not include.
     pub fn part_beyond(&self, base: &Vector) -> Result<Brought, Violation> {
         let store = &self.state.store;
         let difference = store.difference(base).unwrap_or_else(|| store.whole());
@@ -59,7 +60,7 @@ impl Transfer {
     }
 }
 
-/// As it arrives: written by one node, read by another.
+/// The transfer as it arrives: written by one node, read by another.
 fn reread(handed: &SentDifference) -> Result<SentDifference, Violation> {
     let unreadable = |why: String| Violation { checker: "validation", what: format!("what was sent: {why}") };
     let mut text = Vec::new();

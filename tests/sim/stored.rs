@@ -1,5 +1,5 @@
-//! What a process does with its disk, as the driver does it: writes and snapshots on their way, what the writer says, and room
-//! made for it.
+//! The work of a process with its disk, as the driver does it: writes and snapshots under way, the writer's
+//! reports, and the making of room.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use crate::disk::{Change, Mounted, Snapshot};
 use crate::state::{State, Transfer};
 use crate::world::{Event, World};
 
-/// What the disk of a node is to do next, without being told.
+/// A task that a node's disk does next, without an order.
 #[derive(Clone, Copy, Debug)]
 pub enum Task {
     /// The round under way ends.
     Sync,
     MakeRoom,
-    /// Nothing has come for a while: the log says how far it is durable.
+    /// No write has come for a while: the log marks how far it is durable.
     Mark {
         stepped: u64,
     },
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// What an onlooker knows of a state that this node had a moment ago.
+    /// An onlooker's knowledge of a state that this node had a moment ago.
     fn known_at(&self, node: usize, at: Position, order: &SnapshotOrder) -> State {
         let host = &self.hosts[node];
         let known = self.checks.history.knew_after(at).unwrap_or_else(|| host.state.known.clone());
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// What the writer says: everything up to here is safe, or the disk is full, or has failed.
+    /// Takes the writer's report: everything up to here is safe, or the disk is full, or has failed.
     fn disk_reports(&mut self, node: usize) -> Check {
         let life = self.hosts[node].life;
         let Some(heard) = self.mounted(node).map(|mounted| mounted.heard.clone()) else {
@@ -205,7 +205,7 @@ impl World {
         self.feed(node, In::Durable(upto))
     }
 
-    /// Gives the threads of the disk what they do next.
+    /// Gives the threads of the disk their next tasks.
     pub fn look_after_disk(&mut self, node: usize) -> Check {
         let (sync, steady) = (self.hosts[node].sync_us, self.hosts[node].steady);
         let Some(mounted) = self.mounted(node) else {
@@ -251,7 +251,7 @@ impl World {
         self.after(back, Event::Restart { node });
     }
 
-    /// Its disk refuses what every process begins with.
+    /// The disk refuses the first step of every process.
     pub fn does_not_start(&mut self, node: usize, why: &str) -> Check {
         let host = &mut self.hosts[node];
         let (id, power) = (host.id, host.disk.lost_power());

@@ -1,5 +1,5 @@
-//! Who leads next. Where delays stay far below the stagger it is the eldest that lives, whoever led and
-//! whoever died with it.
+//! The next leader. Where delays stay far below the stagger, it is the eldest node that lives, no matter
+//! which node led and which died with it.
 //!
 //! `SIM_FULL=1` repeats every case with forty seeds instead of four.
 
@@ -14,14 +14,14 @@ use crate::world::World;
 struct Case {
     count: u32,
     leader: u32,
-    /// Who dies at the same instant, the leader among them: a bit a node.
+    /// The nodes that die at the same instant, the leader among them: one bit per node.
     dead: u32,
-    /// The machines die, so that nobody refuses in their names.
+    /// The machines die, so that no system refuses in their names.
     silent: bool,
     seed: u64,
 }
 
-/// Every leader of three, the eldest, the middle and the youngest of more; every set that leaves a majority.
+/// Every leader of three; the eldest, the middle and the youngest of more; every set that leaves a majority.
 fn cases(seeds: u64) -> Vec<Case> {
     let mut cases = Vec::new();
     for count in [3u32, 5, 7] {
@@ -62,7 +62,7 @@ fn the_successor_is_the_eldest_that_lives() {
     println!("{} deaths: the eldest that lived led each time", runs.len());
 }
 
-/// What the leader would say to `eldest why`: who would be next, step by step.
+/// The leader's answer to `eldest why`: the node that would be next, step by step.
 fn foretold(world: &World, leader: NodeId) -> Vec<Heir> {
     let host = world.host(leader);
     let now = host.clock.now(world.now).mono;
@@ -70,7 +70,8 @@ fn foretold(world: &World, leader: NodeId) -> Vec<Heir> {
     told.unwrap_or_default()
 }
 
-/// One leader after the other dies, and each time the one leads that was foretold by the first of them; until nobody can (P58).
+/// One leader after the other dies, and each time the node leads that the first leader foretold, until no
+/// node can (P58).
 fn dies_as_foretold((count, leader, silent): &(u32, u32, bool)) -> Result<usize, Violation> {
     let seed = u64::from(count * 10 + leader);
     let mut world = Shape { leader: *leader, seed, ..Shape::of(*count) }.formed()?;

@@ -1,5 +1,5 @@
-//! I6, P57: a cluster is lost, with what it granted after its last backup, and another one is made of that backup, under clocks of its
-//! own. A resource that checks tokens has seen all of them.
+//! I6, P57: a cluster is lost, together with what it granted after its last backup, and another one is made
+//! from that backup, under its own clocks. A resource that checks tokens has seen all of them.
 
 use std::collections::BTreeSet;
 
@@ -23,26 +23,26 @@ const NAME: &str = "I6 tokens rise";
 const SECOND_US: u64 = 1_000 * MS;
 const SEEDS: u64 = 24;
 
-/// What is the case when the backup is taken in.
+/// The new cluster's clocks when the backup is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clocks {
-    /// Behind the backup, by how much is drawn.
+    /// Behind the backup, by a drawn amount.
     Behind,
-    /// As the lost cluster's were.
+    /// As those of the lost cluster were.
     Right,
 }
 
-/// What the lost cluster has left.
+/// The remains of the lost cluster.
 struct Lost {
     backup: Store,
-    /// When it was written.
+    /// The time at which the backup was written.
     time: WallTime,
     given: BTreeSet<u64>,
-    /// What its clocks showed in the end.
+    /// The time that its clocks showed in the end.
     ended: u64,
 }
 
-/// All nodes of it have wall clocks that are off by so much.
+/// All its nodes have wall clocks that are off by this much.
 fn cluster(seed: u64, off_us: i64, mode: Mode, format: Format) -> Result<World, Violation> {
     let mut world = match mode {
         Mode::Safe => unstarted(3, seed, |_| {}),
@@ -57,7 +57,7 @@ fn cluster(seed: u64, off_us: i64, mode: Mode, format: Format) -> Result<World, 
     Ok(world)
 }
 
-/// This node leads all that live.
+/// This node leads all nodes that live.
 fn leads_all(world: &mut World, leader: u32) -> Check {
     let follows = |world: &World| {
         let mut cores = world.hosts.iter().filter_map(|host| host.core());
@@ -69,7 +69,7 @@ fn leads_all(world: &mut World, leader: u32) -> Check {
     run(world, 500)
 }
 
-/// The role goes to somebody else. Says under which token.
+/// The role goes to another instance. Returns its token.
 fn grant(world: &mut World, leader: u32, who: u64) -> Result<u64, Violation> {
     let instance = format!("i{who}").into();
     let claim =
@@ -106,7 +106,7 @@ fn lose(rng: &mut Rng, mode: Mode) -> Result<Lost, Violation> {
     for who in 0..rng.below(3) {
         given.insert(grant(&mut world, 1, who)?);
     }
-    // So that there is something to see of it.
+    // These entries make the restore visible.
     write(&mut world, "CreateUser", r#"{"name":"ann"}"#)?;
     write(&mut world, "PutDoc", r#"{"key":"k","value":[1,1,1]}"#)?;
     let (backup, host) = (world.hosts[0].state.store.clone(), &world.hosts[0]);
@@ -119,7 +119,7 @@ fn lose(rng: &mut Rng, mode: Mode) -> Result<Lost, Violation> {
     Ok(Lost { backup, time, given, ended: world.now })
 }
 
-/// As a node makes of its rows.
+/// The steps that a node makes of the backup's rows.
 fn steps(lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Steps {
     let mut rows = RowSteps::new(1, u64::MAX);
     for (key, value) in lost.backup.backup_rows() {
@@ -129,7 +129,7 @@ fn steps(lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Steps {
     rows.finish(guard).expect("a backup of this cluster")
 }
 
-/// Whether it is in place, or surely not.
+/// True if the restore is in place, false if it surely is not.
 fn restore(world: &mut World, lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Result<bool, Violation> {
     let mut text = String::new();
     lost.backup.to_document(&mut text).expect("a string takes everything");
@@ -149,7 +149,7 @@ fn restore(world: &mut World, lost: &Lost, floor: Option<u64>, is_foreign: bool)
     Ok(there)
 }
 
-/// No token is one that was given before, nor less: whichever node grants it.
+/// No granted token equals one that was given before, or is less than one, no matter which node grants it.
 fn grants(world: &mut World, lost: &Lost, mode: Mode) -> Check {
     let greatest = lost.given.last().copied().unwrap_or_default();
     let mut given = lost.given.clone();
@@ -180,7 +180,7 @@ fn grants(world: &mut World, lost: &Lost, mode: Mode) -> Check {
     }
 }
 
-/// An operator who knows of the grants says so, or none does.
+/// With `knows`, an operator knows of the grants and says so; otherwise no operator does.
 fn succession(seed: u64, mode: Mode, clocks: Clocks, knows: bool) -> Check {
     let mut rng = Rng::new(seed);
     let lost = lose(&mut rng, mode)?;
@@ -206,7 +206,7 @@ fn succession(seed: u64, mode: Mode, clocks: Clocks, knows: bool) -> Check {
     grants(&mut world, &lost, mode)
 }
 
-/// P60: what the lost cluster called by a plain number, nobody here does.
+/// P60: the lost cluster named revisions by plain numbers; no node here does.
 fn names_nothing(world: &World, mode: Mode) -> Check {
     let revs = world.hosts.iter().filter_map(|host| host.state.store.rev_of(&Key::Doc("k".into())));
     let plain: Vec<_> = revs.filter(|rev| rev.parse::<u64>().is_ok()).collect();
@@ -215,7 +215,8 @@ fn names_nothing(world: &World, mode: Mode) -> Check {
     })
 }
 
-/// P60: readers of the lost cluster's feed go on at the new one, where records have come to the places that they name.
+/// P60: readers of the lost cluster's feed go on at the new one, where records have come to the places that
+/// they name.
 pub fn readers_cross_over() -> Check {
     const READERS: usize = 3;
     let mut world = cluster(1, 0, Mode::Safe, FORMAT)?;
@@ -235,7 +236,7 @@ pub fn readers_cross_over() -> Check {
     });
     let lost = Lost { backup, time, given: BTreeSet::new(), ended: world.now };
     let mut world = cluster(2, lost.ended as i64, Mode::Safe, FORMAT)?;
-    // Nodes keep what they tell once anybody may read.
+    // Nodes keep their events once any reader may read.
     world.readers = Some(Readers::new(0, Rng::new(2)));
     let there = restore(&mut world, &lost, None, true)?;
     ensure(there, "stage", || "the backup is refused".into())?;
@@ -253,7 +254,7 @@ fn each_seed(scenario: impl Fn(u64) -> Check) -> Check {
     (1..=SEEDS).try_for_each(scenario)
 }
 
-/// Nobody knows what was granted after the backup.
+/// The grants after the backup are unknown.
 pub fn clocks_are_behind() -> Check {
     each_seed(|seed| succession(seed, Mode::Safe, Clocks::Behind, false))
 }
@@ -263,8 +264,8 @@ pub fn clocks_are_behind_and_tokens_known() -> Check {
     each_seed(|seed| succession(seed, Mode::Safe, Clocks::Behind, true))
 }
 
-/// A node has not shown that it reads an end that raises tokens (P23): where the clock makes sure of the same, the plain one does, and
-/// elsewhere nothing is written.
+/// A node has not shown that it reads an end that raises tokens (P23). Where the clock makes sure of the
+/// same, the plain end is written; elsewhere nothing is.
 fn an_older_node(knows: bool) -> Check {
     let mut rng = Rng::new(7);
     let lost = lose(&mut rng, Mode::Safe)?;

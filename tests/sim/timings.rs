@@ -1,5 +1,5 @@
-//! Timings differ between nodes, and change when one starts again: whoever was granted a long lease relies on it, whatever the others
-//! are configured to (P11).
+//! Timings differ between nodes, and change when a node starts again: a leader that was granted a long lease
+//! relies on it, no matter what the others are configured to (P11).
 
 use eldest::protocol::Timing;
 use eldest::replica::Call;
@@ -14,8 +14,9 @@ use crate::world::World;
 
 const SHORT: Span = Span::millis(300);
 
-/// n1 leads with leases of three seconds, and relies on those of the others alone that are named. Their configuration is the
-/// `others`'; whoever n1 does not reach has granted it nothing for longer than a lease.
+/// n1 leads with leases of three seconds, and relies only on those granted by the named nodes. The others are
+/// configured to leases of `others`; a node that n1 does not reach has granted it nothing for longer than a
+/// lease.
 fn long(count: u32, seed: u64, relies_on: &[u32], others: Span) -> Result<World, Violation> {
     let mut world = stage(count, seed, |settings| {
         let lease = if settings.me == NodeId(1) { patient().lease } else { others };
@@ -28,7 +29,7 @@ fn long(count: u32, seed: u64, relies_on: &[u32], others: Span) -> Result<World,
     Ok(world)
 }
 
-/// It ends, and is back at once, configured to short leases.
+/// The process ends, and is back at once, configured to short leases.
 fn restart(world: &mut World, id: u32) -> Check {
     let node = world.slot(NodeId(id));
     world.crash(node, false);
@@ -36,7 +37,7 @@ fn restart(world: &mut World, id: u32) -> Check {
     world.start(node)
 }
 
-/// It leads soon, and nobody says so together with n1.
+/// The node leads soon, and never says so at the same time as n1.
 fn leads_beside_n1(world: &mut World, id: u32) -> Check {
     let led = world.run_until_true(world.now + 1_500 * MS, |world| leads(world, id))?;
     ensure(led, "stage", || format!("n{id} does not lead"))?;
@@ -51,8 +52,8 @@ pub fn timings_change_node_by_node() -> Check {
     leads_beside_n1(&mut world, 2)
 }
 
-/// P11: n1 relies on n3 alone, whose disk was written by an earlier version, which says nothing of leases. It is back twice: first
-/// with the leases of before, under n1, then with those of 300 ms.
+/// P11: n1 relies on n3 alone, whose disk was written by an earlier version, which says nothing of leases. n3
+/// is back twice: first with its earlier leases, under n1, then with leases of 300 ms.
 pub fn a_disk_of_an_earlier_version() -> Check {
     let mut world = long(3, 77, &[3], patient().lease)?;
     world.crash(2, false);
@@ -66,14 +67,15 @@ pub fn a_disk_of_an_earlier_version() -> Check {
     run(&mut world, 6_000)
 }
 
-/// P11: n1 relies on n2 and n3, and is cut off. n2 leads, and hands over to n4, which n3 and n5 elect. Of those n3 alone has granted
-/// n1 anything, and it is configured to 300 ms, as n4 is that it tells of it.
+/// P11: n1 relies on n2 and n3, and is cut off. n2 leads, and hands over to n4, which n3 and n5 elect. Among
+/// these, only n3 has granted n1 anything. It is configured to 300 ms, and so is n4, to which it reports the
+/// grant.
 pub fn others_are_configured_to_shorter_leases() -> Check {
     let mut world = n1_is_followed_by_n2(72)?;
     hands_over_to_n4(&mut world)
 }
 
-/// P11: the same; n3 has heard that n2 asks for 300 ms, and begins anew.
+/// P11: the same; n3 has heard that n2 asks for 300 ms, and starts again.
 pub fn a_short_lease_follows_a_long_one() -> Check {
     let mut world = n1_is_followed_by_n2(74)?;
     restart(&mut world, 3)?;

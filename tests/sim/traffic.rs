@@ -1,4 +1,4 @@
-//! Messages on their way out of a node, over the net, and in; and who can be reached.
+//! Messages on the way out of a node, over the network, and in; and which nodes can be reached.
 
 use eldest::protocol::{Ack, After, Envelope, Limits, Message, Term};
 use eldest::replica::{Brought, In, Outgoing};
@@ -13,7 +13,7 @@ use crate::state::{State, Transfer};
 use crate::world::{Event, World};
 
 impl World {
-    /// The files of the newest snapshot, if there is one.
+    /// Sends the files of the newest snapshot, if there is one.
     pub fn send_snapshot(&mut self, node: usize, to: NodeId, term: Term, after: After) -> Check {
         let host = &self.hosts[node];
         let (Some(core), Some(mounted)) = (host.core(), &host.disk.mounted) else {
@@ -32,7 +32,7 @@ impl World {
         self.send(node, envelope, Some(Transfer { state, boundary, files: Some(bytes.into()) }), after)
     }
 
-    /// What a node's transport says of a difference that nobody would take, before it sends anything.
+    /// A node's transport reports a state transfer that no node would take, before it sends anything.
     pub fn too_large(&self, node: usize, outgoing: &Outgoing) -> Option<In> {
         let most = self.hosts[node].settings.limits.merge_bytes;
         if !outgoing.is_merge() || most == Limits::default().merge_bytes {
@@ -167,7 +167,8 @@ impl World {
         Ok(())
     }
 
-    /// What the replica is given with a message. None if the disk cannot take it: then the call fails, and nothing came.
+    /// The state that the replica is given with a message. `None` if the disk cannot take it: then the call
+    /// fails, and nothing has come.
     fn unpacked(
         &mut self,
         node: usize,

@@ -1,4 +1,5 @@
-//! So many disks are doubtful that nobody is left to let them in, and an operator says that they count (P27).
+//! So many disks are doubtful that no node is left to let them in, and an operator says that they count
+//! (P27).
 
 use eldest::protocol::majority;
 use eldest::types::{Index, NodeId};
@@ -9,7 +10,7 @@ use crate::run::states;
 use crate::stage::{MS, core, leads, linearizable, read, run, stage, write};
 use crate::world::World;
 
-/// What is on so many disks that every majority has one of them.
+/// The last index that is on so many disks that every majority has one of them.
 fn kept_by_some_of_every_majority(world: &World) -> Index {
     let mut lasts: Vec<Index> = world.hosts.iter().map(|host| host.disk.durable.last()).collect();
     lasts.sort_unstable();
@@ -21,7 +22,7 @@ fn leader(world: &World) -> Option<NodeId> {
     ids.into_iter().find(|id| leads(world, id.0))
 }
 
-/// Bits flip on some of the disks. Says which of them have forgotten something.
+/// Bits flip on some of the disks. Returns the disks that have forgotten something.
 fn damage_some(world: &mut World, rng: &mut Rng) -> Vec<usize> {
     let mut doubtful = Vec::new();
     for node in 0..world.hosts.len() {
@@ -36,7 +37,7 @@ fn damage_some(world: &mut World, rng: &mut Rng) -> Vec<usize> {
     doubtful
 }
 
-/// Whether so many were doubtful that an operator had to say something.
+/// Returns whether so many disks were doubtful that an operator had to act.
 fn an_operator_trusts(seed: u64) -> Result<bool, Violation> {
     let mut rng = Rng::new(seed);
     let count = *rng.pick(&[3, 5]);
@@ -58,11 +59,11 @@ fn an_operator_trusts(seed: u64) -> Result<bool, Violation> {
     ensure(leader(&world).is_none() == stands, "P27 doubtful disks elect nobody", || {
         format!("{sound} are sound: {}", states(&world))
     })?;
-    // A disk that has lost all of its log knows of no place that it could take up.
+    // A disk that has lost all of its log knows of no seat that it could take up.
     if !stands || kept == 0 {
         return Ok(false);
     }
-    // What only lost disks had is lost: the cluster is judged by what is left.
+    // Records that only lost disks had are lost: the cluster is judged by what is left.
     let mut survival = std::mem::take(&mut world.checks.survival);
     survival.may_lose_beyond(kept);
     world.checks = Checks { survival, ..Checks::default() };

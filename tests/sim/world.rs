@@ -37,14 +37,14 @@ pub enum Event {
         life: u64,
         task: Task,
     },
-    /// What was worked out beside everything else is there, with what it was worked out from (P49).
+    /// A preparation that ran while other things went on has ended; `from` is what it was made from (P49).
     Prepared {
         node: usize,
         life: u64,
         prepared: Box<Prepared>,
         from: Option<Transfer>,
     },
-    /// A port refuses. `lie`: something else answered, the process lives (P11).
+    /// A port refuses. With `lie`, something else answered and the process lives (P11).
     Refused {
         node: usize,
         peer: NodeId,
@@ -108,22 +108,22 @@ pub struct World {
     pub odd: Vec<NodeId>,
     pub openings: Vec<(u64, NodeId)>,
     pub messages: u64,
-    /// What a scenario wants to see again: copies of the messages that this picks.
+    /// Picks the messages of which copies are kept, for a scenario that wants to see them again.
     pub recorder: Option<Filter>,
     pub recorded: Vec<(Envelope, Option<Transfer>)>,
-    /// What the messages weigh together, by a scale that a test may set.
+    /// The total weight of the messages, by a scale that a test may set.
     pub bytes: u64,
     pub scale: Option<fn(&Envelope) -> u64>,
     /// Calls wait for others at a node, so that a round takes several.
     pub gathers: bool,
-    /// How many outputs have been carried out.
+    /// The number of outputs that have been carried out.
     pub outputs: u64,
     pub doom: Option<Doom>,
-    /// What this run has in it: how it was set up, and each kind of harm that was done.
+    /// The features of this run: how it was set up, and each kind of harm that was done.
     pub features: BTreeSet<String>,
 }
 
-/// A node dies right before this output, whoever's it is, and comes back after a while.
+/// A node dies right before this output, no matter which node makes it, and comes back after a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Doom {
     pub output: u64,
@@ -198,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs until something holds, at most until `until`. Says whether it came to hold.
+    /// Runs until something holds, at most until `until`. Returns whether it came to hold.
     pub fn run_until_true(&mut self, until: u64, holds: impl Fn(&World) -> bool) -> Result<bool, Violation> {
         while !holds(self) {
             let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= until) else {
@@ -212,7 +212,7 @@ impl World {
         Ok(true)
     }
 
-    /// Runs until so many events have happened, counted from the beginning.
+    /// Runs until this many events have happened, counted from the beginning.
     pub fn run_to_step(&mut self, step: u64) -> Check {
         while self.steps < step {
             let Some(((time, _), event)) = self.queue.pop_first() else {
@@ -232,7 +232,7 @@ impl World {
         };
         match event {
             Event::Deliver { envelope, state } => self.deliver(envelope, state)?,
-            // An earlier one has taken its place otherwise, and what came of that has set the next.
+            // Otherwise an earlier tick has taken its place, and its result has set the next one.
             Event::Tick { node, life, at }
                 if self.hosts[node].life == life && self.hosts[node].tick_at == at =>
             {
@@ -268,7 +268,7 @@ impl World {
         self.check_leases()
     }
 
-    /// Which node's process an event is given to, if it is given to one.
+    /// The node to whose process an event is given, if it is given to one.
     fn given_to(&self, event: &Event) -> Option<usize> {
         let node = match event {
             Event::Deliver { envelope, .. } => self.reached_from(envelope.from, envelope.to),
@@ -286,7 +286,7 @@ impl World {
         Some(node)
     }
 
-    /// What a frozen process is given waits until it thaws.
+    /// An event for a frozen process waits until it thaws.
     fn unless_paused(&mut self, event: Event) -> Option<Event> {
         let until = self.given_to(&event).map_or(0, |node| self.hosts[node].paused_until);
         if until <= self.now {
@@ -296,7 +296,7 @@ impl World {
         None
     }
 
-    /// A frozen process thaws before its time, and is given at once what has waited.
+    /// A frozen process thaws before its time, and gets at once what has waited.
     pub fn thaw(&mut self, node: usize) {
         let until = std::mem::take(&mut self.hosts[node].paused_until);
         if until > self.now {
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// A machine that was slow has worked out what it was at.
+    /// A slow machine has finished its preparation.
     pub fn finish_work(&mut self, node: usize) {
         let works = |event: &Event| matches!(event, Event::Prepared { node: of, .. } if *of == node);
         self.give_at_once(self.now..=u64::MAX, |_, event| works(event));
@@ -324,7 +324,7 @@ impl World {
     fn check_leases(&self) -> Check {
         let awake = self.hosts.iter().filter(|host| host.paused_until <= self.now);
         let open = awake.filter(|host| host.core().is_some_and(Node::is_open));
-        // Every event comes by here, and one alone disputes nothing.
+        // Every event comes by here, and a single leader disputes nothing.
         if open.clone().nth(1).is_none() {
             return Ok(());
         }

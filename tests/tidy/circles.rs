@@ -1,10 +1,11 @@
-//! No circle of files by their imports: of any two files, one can be read without the other.
+//! No circle of files by their imports: one of any two files can be read without the other.
 //!
-//! An arrow goes to the file that an item comes from. A facade that only passes on what its children define is looked
-//! through, so a child may name its siblings by way of their parent; what a parent itself defines is another matter,
-//! because a parent that knows its children must not be what they are made of.
+//! An arrow goes to the file that an item comes from. A facade that only passes on its children's items is
+//! looked through, so a child may name its siblings through their parent. An item that the parent itself
+//! defines is an import from the parent: if the parent imports its children, they must not depend on it.
 //!
-//! Caveats: methods that a file adds to another's type are no imports, and names that come by `*` are not followed.
+//! Caveats: methods that a file adds to another's type are not imports, and names imported
+//! with `*` are not followed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +13,7 @@ use crate::paths::{Path, paths};
 use crate::source::Source;
 use crate::tokens::{inline_depths, text_at};
 
-/// More facades before an item than anybody writes.
+/// More facades before an item than anyone writes.
 const FACADES_MAX: usize = 8;
 
 pub fn check(sources: &[Source]) -> Vec<String> {
@@ -20,14 +21,14 @@ pub fn check(sources: &[Source]) -> Vec<String> {
     circles(&arrows).iter().map(|circle| complaint(circle, &arrows)).collect()
 }
 
-/// Where something was imported, and what.
+/// The line of an import, and its item.
 #[derive(Clone, Debug)]
 struct Import {
     line: usize,
     item: String,
 }
 
-/// From each file, to each that it imports from, and the first import.
+/// The arrows from each file to each file that it imports from, with the first import.
 type Arrows<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Import>>;
 
 /// All modules by their folders: `src/a/b` is the module of `src/a/b.rs` or of `src/a/b/mod.rs`.
@@ -38,9 +39,9 @@ struct House<'a> {
 struct Module<'a> {
     source: &'a Source,
     paths: Vec<Path>,
-    /// Of each token, how many inline modules it is in.
+    /// For each token, the number of inline modules that it is in.
     depths: Vec<usize>,
-    /// What its `use` lines name, by the name that it has here.
+    /// The paths of its `use` lines, by the names that they have here.
     names: BTreeMap<String, Vec<String>>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> House<'a> {
         arrows
     }
 
-    /// None of what is no module's of this crate.
+    /// Returns None for a path that leads to no module of this crate.
     fn target(
         &self,
         from: &Module<'a>,
@@ -117,7 +118,7 @@ impl<'a> House<'a> {
         if facades == FACADES_MAX { None } else { self.target(by, &whole, 0, facades + 1) }
     }
 
-    /// The folder that a path begins in, and what follows.
+    /// The folder that a path begins in, and the rest of the path.
     fn start<'b>(
         &self,
         from: &Module<'a>,
@@ -185,7 +186,7 @@ fn names(source: &Source, depths: &[usize]) -> BTreeMap<String, Vec<String>> {
     names
 }
 
-/// Sets of files each of which leads to each, more than one in a set.
+/// The sets of files that all lead to each other, with more than one file in a set.
 fn circles<'a>(arrows: &Arrows<'a>) -> Vec<BTreeSet<&'a str>> {
     let reached: BTreeMap<_, _> = arrows.keys().map(|&file| (file, reached(file, arrows))).collect();
     let leads = |from: &str, to: &str| reached.get(from).is_some_and(|files| files.contains_key(to));

@@ -1,5 +1,5 @@
-//! Whoever comes from another system is told what each word of it is here, and which test shows it: no cell is empty, and
-//! every row of a part names a test that is there.
+//! Users of other systems find each of their terms here, and a test that shows it: no cell is empty, and
+//! every row of a part names a test that exists.
 
 mod cell;
 
@@ -7,7 +7,7 @@ use cell::Named;
 
 pub const PAGE: &str = "docs/coming-from.md";
 
-/// Parts of the page that show something; a part is what follows a heading of the second level.
+/// The parts of the page that show something; a part is the text after a heading of the second level.
 const PARTS: [&str; 8] = [
     "In Rust",
     "In Python",

@@ -1,9 +1,10 @@
-//! What each crate may be built with. Cargo keeps the walls between crates; this keeps the list of what comes in through them:
-//! a client program compiles no server and no command line, and the core has no runtime, no socket and no clock.
+//! The packages that each crate may be built with. Cargo keeps the crates apart; this keeps the list of
+//! their dependencies: a client program compiles no server and no command line, and the core has no
+//! runtime, no socket and no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every crate besides the product itself, with all that it may depend on.
+/// Every crate except the product itself, with all that it may depend on.
 const TABLE: [(&str, &[&str]); 6] = [
     ("core", &["blake3", "imbl", "serde", "serde_json"]),
     ("storage", &["eldest-core", "bytes", "crc32fast", "getrandom", "rustix", "serde", "serde_json"]),
@@ -26,7 +27,8 @@ const TABLE: [(&str, &[&str]); 6] = [
     ("micro", &["eldest", "eldest-core", "eldest-storage"]),
 ];
 
-/// Features that would bring in more than the table says, by crate and dependency: an empty list would be the default ones.
+/// The allowed features where more would bring in more than the table says, by crate and dependency; an empty
+/// list would mean the default ones.
 const FEATURES: [(&str, &str, &[&str]); 4] = [
     ("storage", "rustix", &["fs"]),
     ("client", "reqwest", &["stream"]),
@@ -34,7 +36,7 @@ const FEATURES: [(&str, &str, &[&str]); 4] = [
     ("client", "tokio", &["rt", "macros", "net", "time", "sync"]),
 ];
 
-/// What may not come in by any way, by package.
+/// The packages that may not be built in by any path, by package.
 const NEVER: [(&str, &[&str]); 5] = [
     ("eldest-storage", &["tokio", "axum", "hyper", "reqwest", "clap", "eldest"]),
     ("eldest-tls", &["tokio", "hyper", "reqwest", "aws-lc-rs", "eldest-core", "eldest"]),
@@ -43,14 +45,15 @@ const NEVER: [(&str, &[&str]); 5] = [
     ("eldest-load", &["axum", "reqwest", "eldest-core", "eldest-client", "eldest"]),
 ];
 
-/// What Cargo's list has of a package for the sake of its tests alone. That it is no more than that is for `TABLE`.
+/// A dependency that Cargo's list has of a package only for its tests. `TABLE` checks that
+/// it is no more than that.
 const FOR_TESTS: (&str, &str) = ("eldest-core", "eldest-storage");
 
 /// A dependency as a manifest names it.
 #[derive(Debug, PartialEq, Eq)]
 struct Dependency<'a> {
     name: &'a str,
-    /// What follows the equals sign.
+    /// The text after the equals sign.
     how: &'a str,
     line: usize,
 }
@@ -75,7 +78,7 @@ pub fn check(texts: &[(String, String)]) -> Vec<String> {
     complaints
 }
 
-/// The same of what dependencies bring along, by Cargo's own list of all packages.
+/// The same check for indirect dependencies, by Cargo's own list of all packages.
 pub fn check_lock(lock: Option<&str>) -> Vec<String> {
     let packages = packages(lock.unwrap_or_default());
     let mut complaints = Vec::new();
@@ -97,7 +100,7 @@ pub fn check_lock(lock: Option<&str>) -> Vec<String> {
 
 type Packages<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Each package with what it depends on, versions left out.
+/// Each package with its dependencies, without their versions.
 fn packages(lock: &str) -> Packages<'_> {
     let mut packages = Packages::new();
     for package in lock.split("[[package]]").skip(1) {
@@ -117,7 +120,7 @@ fn word(text: &str) -> Option<&str> {
     inside.split(' ').next()
 }
 
-/// All that a package is built with, itself included; nothing if there is no such package.
+/// Everything that a package is built with, itself included; empty if there is no such package.
 fn behind<'a>(package: &'a str, packages: &Packages<'a>) -> BTreeSet<&'a str> {
     let (mut found, mut open) = (BTreeSet::new(), vec![package]);
     while let Some(name) = open.pop() {
@@ -147,7 +150,7 @@ fn check_manifest(path: &str, krate: &str, text: &str, allowed: &[&str]) -> Vec<
     complaints
 }
 
-/// Those that are compiled for whoever depends on the crate: tests have more.
+/// The dependencies that are compiled for every user of the crate: tests have more.
 fn dependencies(text: &str) -> Vec<Dependency<'_>> {
     let (mut found, mut inside) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
@@ -155,7 +158,7 @@ fn dependencies(text: &str) -> Vec<Dependency<'_>> {
         let line = line.trim();
         if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             inside = is_compiled(section);
-            // `[dependencies.name]`, a table of its own.
+            // `[dependencies.name]`, a separate table.
             if let Some((_, name)) = section.rsplit_once("dependencies.").filter(|_| inside) {
                 found.push(Dependency { name, how: "", line: line_number });
                 inside = false;

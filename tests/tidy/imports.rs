@@ -4,20 +4,21 @@ use crate::paths::{Path, paths};
 use crate::source::Source;
 use crate::tokens::inline_depths;
 
-/// Every module of the crate, lowest first, with what it may import besides itself.
+/// Every module of the crate, lowest first, with the other modules that it may import.
 const TABLE: [(&str, &[&str]); 15] = [
     ("types", &[]),
     ("metrics", &[]),
     ("protocol", &["types"]),
-    // The protocol only for its switches: known bugs are switched on in one place.
+    // The store imports the protocol only for its switches: known bugs are switched on in one place.
     ("store", &["types", "protocol"]),
     ("leases", &["types", "protocol"]),
     ("replica", &["types", "protocol", "store", "leases"]),
     ("feed", &["types", "protocol", "store", "replica"]),
     ("wire", &["types", "protocol"]),
-    // The replica and its state only where its writes become jobs, and its states files: `storage/node`.
+    // Storage imports the replica and the store only where writes become jobs and states
+    // become files: `storage/node`.
     ("storage", &["types", "protocol", "store", "replica"]),
-    // The store for grants, which are in settings as they are in tokens.
+    // The configuration imports the store for grants, which settings have as well as tokens.
     ("config", &["types", "protocol", "store"]),
     ("client", &[]),
     ("chronicle", &["types", "protocol", "store"]),
@@ -36,7 +37,7 @@ const TABLE: [(&str, &[&str]); 15] = [
             "chronicle",
         ],
     ),
-    // The client for the rule by which holders count: a stream is one.
+    // HTTP imports the client for the rule by which holders count: a stream is one.
     (
         "http",
         &[
@@ -65,7 +66,8 @@ pub fn check(sources: &[Source]) -> Vec<String> {
 
 fn check_file(source: &Source) -> Vec<String> {
     let Some(module) = source.module().filter(|module| *module != "client") else {
-        // The client library is a crate of its own, which Cargo keeps apart. The roots, `lib.rs` and `main.rs`, put the modules together.
+        // The client library is a separate crate, which Cargo keeps apart. The roots, `lib.rs` and `main.rs`,
+        // put the modules together.
         return Vec::new();
     };
     let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == module) else {
@@ -95,7 +97,7 @@ fn complaint(source: &Source, line: usize, module: &str, target: &str, allowed: 
     )
 }
 
-/// What is named right below the crate, with the line.
+/// The module right below the crate that each path names, with the line.
 fn crate_imports(source: &Source) -> Vec<(String, usize)> {
     let depths = inline_depths(&source.tokens);
     let target = |path: &Path| {
@@ -105,7 +107,7 @@ fn crate_imports(source: &Source) -> Vec<(String, usize)> {
     paths(&source.tokens).iter().filter_map(target).collect()
 }
 
-/// How many segments lead to the crate; none if the path stays below it.
+/// The number of segments that lead to the crate; None if the path stays below it.
 fn steps_to_crate(segments: &[String], depth: usize) -> Option<usize> {
     if segments[0] == "crate" {
         return Some(1);

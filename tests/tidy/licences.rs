@@ -1,11 +1,12 @@
-//! What the product is built from may be passed on under its own licence and comes from the public registry: every package of
-//! `cargo metadata` is held against the lists of `deny.toml`. The product's own licence goes with each package that is passed on.
+//! The packages that the product is built from may be passed on under its own licence and come from the
+//! public registry: every package of `cargo metadata` is compared with the lists of `deny.toml`. The
+//! product's own licence goes with each package that is passed on.
 
 use serde_json::Value as Json;
 
 use crate::tree::Repo;
 
-/// The files of the product's licence, and the packages that people take away without the rest.
+/// The files of the product's licence, and the packages that are distributed alone.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 const PACKAGES: [&str; 4] = ["crates/client", "clients/python", "clients/js", "clients/go"];
 
@@ -33,14 +34,14 @@ pub fn check(deny: &str, metadata: &Json) -> Vec<String> {
     complaints
 }
 
-/// Each package that is passed on alone holds the licence, word by word.
+/// Each package that is passed on alone contains the licence, word by word.
 pub fn check_copies(repo: &Repo) -> Vec<String> {
     let pairs = LICENCES.iter().flat_map(|file| PACKAGES.map(|folder| (*file, format!("{folder}/{file}"))));
     let differ = pairs.filter(|(file, copy)| repo.text(file).is_none() || repo.text(file) != repo.text(copy));
     differ.map(|(file, copy)| format!("{copy}:1: not the same as {file}; copy it")).collect()
 }
 
-/// One of the alternatives is allowed; of what is joined by `AND`, each part.
+/// One of the alternatives is allowed; for parts joined by `AND`, each part is.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let expression = expression.replace('/', " OR ");
     let groups = expression.split(" AND ").map(|part| part.trim_matches(['(', ')', ' ']));

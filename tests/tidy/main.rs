@@ -1,6 +1,7 @@
-//! Style as a test: what every reader relies on and the compiler does not check. Run `cargo test --test tidy`.
+//! Style as a test: rules that every reader relies on and the compiler does not check. Run
+//! `cargo test --test tidy`.
 //!
-//! Each check is a pure function from named texts to complaints, so that each has tests of its own which show
+//! Each check is a pure function from named texts to complaints, so that each has its own tests, which show
 //! that it fails on a bad sample. The tests in this file apply the checks to the repository, and print every
 //! complaint as `file:line: what is wrong; what to do`.
 //!

@@ -1,11 +1,11 @@
-//! ARCHITECTURE.md is a map: it names every file of the program, and nothing that is gone. A folder whose files say
-//! themselves what they are, each in its first line, is named as a whole: `store/*`.
+//! ARCHITECTURE.md is a map: it names every file of the program, and no file that is gone. A folder whose
+//! files each describe themselves in the first line is named as a whole: `store/*`.
 
 use std::collections::BTreeSet;
 
 pub const MAP: &str = "ARCHITECTURE.md";
 
-/// Longer, and it is no longer read before the code.
+/// A longer map is not read before the code.
 const LINES_MAX: usize = 200;
 
 pub fn check(map: Option<&str>, paths: &[String]) -> Vec<String> {
@@ -53,7 +53,7 @@ fn check_stale(map: &str, paths: &[String]) -> Vec<String> {
     complaints
 }
 
-/// What looks like a path.
+/// The words that look like a path.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     let in_path = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let words = line.split(move |c| !in_path(c));
@@ -62,7 +62,8 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !matches!(*word, "" | ".rs"))
 }
 
-/// Whether the name stands for a file or a folder, as far as it is a name in src/ or tests/ or of a Rust file.
+/// True if the name stands for a file or a folder, as far as it is a name in src/ or
+/// tests/ or of a Rust file.
 fn exists(name: &str, paths: &[String]) -> bool {
     if name.starts_with("src/") || name.starts_with("tests/") {
         let folder = format!("{name}/");

@@ -1,10 +1,10 @@
-//! Nothing unfinished or switched off stays behind. What clippy knows of that (`todo!`, sleeping, an allowance without a reason) is
-//! in `Cargo.toml` and `clippy.toml`.
+//! No unfinished or switched-off code stays behind. The rules that clippy knows (`todo!`, sleeping, an
+//! allowance without a reason) are in `Cargo.toml` and `clippy.toml`.
 
 use crate::source::Source;
 use crate::tokens::{attributes, in_word};
 
-/// Put together from halves, or this file would complain about itself.
+/// The words are put together from halves, or this file would complain about itself.
 const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 pub fn check(sources: &[Source]) -> Vec<String> {
@@ -18,7 +18,7 @@ fn check_file(source: &Source) -> Vec<String> {
     found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", source.path)).collect()
 }
 
-/// In code, comments and strings alike.
+/// Finds them in code, comments and strings.
 fn notes(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in source.text.lines().enumerate() {

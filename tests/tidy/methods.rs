@@ -1,12 +1,12 @@
-//! The methods of a type stand in its own room: so whatever a room may not import it cannot call either, and what a type keeps private stays
-//! in one place.
+//! The methods of a type stand in its own room: so a room cannot call a type that it may not import, and the
+//! private state of a type stays in one place.
 
 use std::collections::BTreeMap;
 
 use crate::source::Source;
 use crate::tokens::{closing, item_end, text_at};
 
-/// Where that holds, by the folder of a module's rooms.
+/// The modules with this rule, by the folder of their rooms.
 const MODULES: [&str; 2] = ["crates/core/src/protocol/", "crates/core/src/replica/"];
 
 pub fn check(sources: &[Source]) -> Vec<String> {
@@ -43,7 +43,7 @@ fn types(source: &Source) -> impl Iterator<Item = &str> {
     (0..tokens.len()).filter(defines).map(|at| text_at(tokens, at + 1))
 }
 
-/// Each `impl Type`, not of a trait.
+/// Each `impl Type` that is not of a trait.
 fn impls(source: &Source) -> Vec<(&str, usize)> {
     let tokens = &source.tokens;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Every known bug that can be switched on is switched on somewhere: a mutant that nothing names proves nothing.
+//! The product reads every switch for a known bug: a mutant that no code reads proves nothing.
 
 use crate::paths::paths;
 use crate::source::Source;
@@ -45,7 +45,7 @@ fn variants(tokens: &[Token]) -> Vec<Token> {
     found
 }
 
-/// The comma behind the variant, its fields and its number.
+/// The comma after the variant, its fields and its number.
 fn variant_end(tokens: &[Token], start: usize) -> usize {
     let mut at = start;
     while at < tokens.len() && tokens[at].text != "," {

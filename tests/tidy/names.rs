@@ -1,11 +1,12 @@
-//! One name stands for one thing: no two types of a crate that others can see have the same. A reader who looks one up finds it.
+//! One name stands for one thing: no two visible types of a crate have the same name. A reader
+//! who looks one up finds it.
 
 use std::collections::BTreeMap;
 
 use crate::source::Source;
 use crate::tokens::{closing, text_at};
 
-/// By the folder of each crate's sources.
+/// The folder of each crate's sources.
 const CRATES: [&str; 6] = [
     "src/",
     "crates/core/src/",

@@ -2,7 +2,7 @@
 
 use crate::tokens::{Token, text_at};
 
-/// What may stand before a path that begins with `::`, and is no part of it.
+/// The words that may stand before a path that begins with `::`, and are no part of it.
 const KEYWORDS: [&str; 14] = [
     "as", "break", "dyn", "else", "for", "if", "impl", "in", "let", "match", "mut", "return", "use", "where",
 ];
@@ -11,7 +11,7 @@ const KEYWORDS: [&str; 14] = [
 pub struct Path {
     pub segments: Vec<String>,
     pub line: usize,
-    /// The token it starts at.
+    /// The token that it starts at.
     pub at: usize,
 }
 
@@ -32,14 +32,15 @@ pub fn paths(tokens: &[Token]) -> Vec<Path> {
     found
 }
 
-/// After `<T as Trait>::` comes the rest of a path whose beginning is not a name; after `-> ::` a new one.
+/// After `<T as Trait>::` comes the rest of a path whose beginning is not a name; after
+/// `-> ::` comes a new one.
 fn begins(tokens: &[Token], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map_or("", |at| text_at(tokens, at));
     let rest = before(1) == "::" && before(2) == ">" && !matches!(before(3), "-" | "=");
     tokens[at].is_word() && !rest && !KEYWORDS.contains(&text_at(tokens, at))
 }
 
-/// Adds the paths that start at `from`, below `prefix`, and returns where reading goes on.
+/// Adds the paths that start at `from`, below `prefix`, and returns where reading continues.
 fn walk(tokens: &[Token], from: usize, prefix: &[String], found: &mut Vec<Path>) -> usize {
     let mut segments = prefix.to_vec();
     let mut at = from;

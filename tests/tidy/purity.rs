@@ -13,7 +13,7 @@ const OUTSIDE: &str = "return an output and let the driver act";
 const CLOCK: &str = "take the time as an argument";
 const SHARED: &str = "the core has one owner and shares nothing that changes";
 
-/// Modules of std, with what to do instead.
+/// Modules of std, each with its alternative.
 const MODULES: [(&str, &str); 7] = [
     ("fs", OUTSIDE),
     ("net", OUTSIDE),
@@ -24,11 +24,11 @@ const MODULES: [(&str, &str); 7] = [
     ("env", "take the value as an argument"),
 ];
 
-/// What may not be written at all. Of types whose order is by chance `crates/core/clippy.toml` says the same, and crates that
-/// do something outside are not there to be used.
+/// Words that may not be written at all. For types with a random order `crates/core/clippy.toml` has the same
+/// rule, and the core has no dependency on crates with effects on the outside.
 const WORDS: [(&str, &str); 2] = [("async", OUTSIDE), ("await", OUTSIDE)];
 
-/// Macros; their names are free for other things.
+/// Macros; their names may be used for other things.
 const MACROS: [(&str, &str); 5] = [
     ("print", OUTSIDE),
     ("eprint", OUTSIDE),
@@ -62,7 +62,7 @@ fn check_file(source: &Source) -> Vec<String> {
     found.into_iter().map(complaint).collect()
 }
 
-/// What to do instead of a word; none for an innocent one.
+/// The alternative to a word; None for a harmless one.
 fn banned_word(source: &Source, at: usize) -> Option<&'static str> {
     let word = source.tokens[at].text.as_str();
     let called = text_at(&source.tokens, at + 1) == "!";
@@ -71,8 +71,8 @@ fn banned_word(source: &Source, at: usize) -> Option<&'static str> {
     WORDS.iter().chain(macros).find(|(name, _)| *name == word).map(|(_, instead)| *instead)
 }
 
-/// What to do instead of a path; none for an innocent one. A whole module of which only a part is innocent may not
-/// be imported, since its other parts could then be reached by a shorter name.
+/// The alternative to a path; None for a harmless one. A whole module of which only a part is harmless may
+/// not be imported, because its other parts could then be reached by a shorter name.
 fn banned_path(path: &Path) -> Option<&'static str> {
     let segments: Vec<&str> = path.segments.iter().map(String::as_str).collect();
     match segments.as_slice() {

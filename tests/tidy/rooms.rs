@@ -1,10 +1,12 @@
-//! The rooms of a module import one way, too: a file takes things from its own room, from rooms below, and from nothing above.
+//! The rooms of a module import one way as well: a file imports from its own room and from rooms
+//! below, and from no room above.
 
 use crate::paths::paths;
 use crate::source::Source;
 use crate::tokens::inline_depths;
 
-/// Modules with rooms. Each line of rooms may import what stands in the lines before it, and not its own neighbours.
+/// Modules with rooms. Each line of rooms may import from the lines before it, and not from
+/// its neighbours in the line.
 const ROOMS: [(&str, &[&[&str]]); 4] = [
     (
         "protocol",

@@ -7,7 +7,7 @@ use crate::tokens::in_word;
 
 pub const PROTOCOL: &str = "docs/protocol.md";
 
-/// The samples of this test are no citations.
+/// The samples of this test are not citations.
 const SAMPLES: &str = "tests/tidy/";
 
 const FORMS: &str = "`### P7 · name` or `**P7 name.** text` at the start of a line";
@@ -34,7 +34,7 @@ pub fn check(protocol: Option<&str>, sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// Each number once, and none left out.
+/// Each number occurs once, and none is left out.
 fn check_numbers(definitions: &[(Rule, usize)]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut first_lines = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Files stay small. What is over the limit is listed with its size, and the list only goes down. Of functions clippy says the same.
+//! Files stay small. A file over the limit is listed with its size, and the list only goes down. Clippy
+//! checks the size of functions.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ fn compare(entry: &Listed, size: Option<usize>) -> Option<String> {
     }
 }
 
-/// The entries, and complaints about lines that are none.
+/// The entries, and complaints about lines that are not entries.
 fn parse(ratchet: &str) -> (Vec<Listed>, Vec<String>) {
     let (mut listed, mut complaints) = (Vec::<Listed>::new(), Vec::new());
     for (number, line) in ratchet.lines().enumerate() {
@@ -68,7 +69,7 @@ fn measure(sources: &[Source]) -> BTreeMap<String, usize> {
     sources.iter().map(|source| (source.path.clone(), file_lines(source))).collect()
 }
 
-/// Tests beside the code do not make the code longer; a file of tests counts whole.
+/// Tests in the same file do not make the code longer; a file of tests counts as a whole.
 fn file_lines(source: &Source) -> usize {
     let lines = 1..=source.text.lines().count();
     if source.path.starts_with("tests/") {

@@ -9,11 +9,11 @@ const STORAGE: &str = "crates/storage/src/";
 
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub path: String,
     pub text: String,
     pub tokens: Vec<Token>,
-    /// The lines of what is compiled for tests only.
+    /// The lines of items that are compiled for tests only.
     tests: Vec<RangeInclusive<usize>>,
     /// The whole file is a module that its parent declares for tests only.
     pub only_for_tests: bool,
@@ -29,7 +29,7 @@ impl Source {
         Source { path, text, tokens, tests, only_for_tests: false }
     }
 
-    /// Sources that know of each other: a parent says which of its children are for tests only.
+    /// Sources that know each other: a parent says which of its children are for tests only.
     pub fn all(files: &[(String, String)]) -> Vec<Source> {
         let mut sources: Vec<_> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
         let test_files: Vec<_> = sources.iter().flat_map(Source::test_children).collect();
@@ -53,7 +53,8 @@ impl Source {
         strip::prose(&self.text)
     }
 
-    /// The module right below its crate; none for the roots and for tests. The client library is one, and so is storage.
+    /// The module right below its crate; None for the roots and for tests. The client library counts as one
+    /// module, and so does storage.
     pub fn module(&self) -> Option<&str> {
         if self.path.starts_with("crates/client/") {
             return Some("client");
@@ -73,15 +74,15 @@ impl Source {
         root.unwrap_or(stem)
     }
 
-    /// How many `super` lead from this file to the crate.
+    /// The number of `super` that lead from this file to the crate.
     pub fn depth(&self) -> usize {
         let folder = self.folder();
         let inside = ["crates/core/", "crates/storage/"].iter().find_map(|root| folder.strip_prefix(root));
         inside.unwrap_or(folder).matches('/').count()
     }
 
-    /// Whether what stands right below the crate is a part of this module, which is a crate: what comes from others has the
-    /// name of its module.
+    /// True if this module is a crate, so that everything right below the crate is a part of it: items of
+    /// other modules have the name of their module.
     pub fn is_a_crate(&self) -> bool {
         self.path.starts_with(STORAGE)
     }

@@ -1,7 +1,7 @@
-//! Tells code from comments, strings and characters, so that a check looks only where its words mean something.
+//! Separates code from comments, strings and characters, so that a check sees only the text that it is about.
 //!
-//! Everything that is not wanted becomes blanks and line ends stay: a position in the result has the line that
-//! it has in the file.
+//! All unwanted text becomes blanks, and line ends stay: a position in the result has the line
+//! that it has in the file.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -11,12 +11,12 @@ enum Kind {
     Char,
 }
 
-/// The program alone.
+/// Keeps the code alone.
 pub fn code(text: &str) -> String {
     keep(text, |kind| kind == Kind::Code)
 }
 
-/// What is written for people or for output: comments and strings.
+/// Keeps the text that is written for people or for output: comments and strings.
 pub fn prose(text: &str) -> String {
     keep(text, |kind| matches!(kind, Kind::Comment | Kind::Text))
 }
@@ -38,8 +38,8 @@ fn kinds(chars: &[char]) -> Vec<Kind> {
     kinds
 }
 
-/// The kind and the length of what `rest` begins with. It is never called inside a word that could pass for a
-/// string prefix: the language allows no prefixes but its own.
+/// The kind and the length of the piece at the start of `rest`. It is never called inside a word that could
+/// pass for a string prefix: the language allows no prefixes but its own.
 fn piece(rest: &[char]) -> (Kind, usize) {
     match rest {
         ['/', '/', ..] => (Kind::Comment, line_comment(rest)),
@@ -69,7 +69,7 @@ fn block_comment(rest: &[char]) -> usize {
     rest.len()
 }
 
-/// The length of a character literal; none for a lifetime, which has no closing quote.
+/// The length of a character literal; None for a lifetime, which has no closing quote.
 fn character(rest: &[char]) -> Option<usize> {
     match rest {
         ['\'', '\\', _, tail @ ..] => {
@@ -97,7 +97,7 @@ fn string(rest: &[char]) -> Option<usize> {
     }
 }
 
-/// The length up to and with the closing quote; a backslash hides the character after it.
+/// The length up to and with the closing quote; a backslash escapes the character after it.
 fn plain_body(body: &[char]) -> usize {
     let mut at = 0;
     while at < body.len() {
@@ -110,7 +110,7 @@ fn plain_body(body: &[char]) -> usize {
     body.len()
 }
 
-/// The length up to and with the closing quote and its hashes; nothing is hidden.
+/// The length up to and with the closing quote and its hashes; there are no escapes.
 fn raw_body(body: &[char], hashes: usize) -> usize {
     let mut end = vec!['"'];
     end.resize(hashes + 1, '#');
@@ -121,7 +121,7 @@ fn raw_body(body: &[char], hashes: usize) -> usize {
 mod tests {
     use super::{code, prose};
 
-    /// The words that remain; blanks say nothing.
+    /// The words that remain; blanks do not matter.
     fn words(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

@@ -1,4 +1,4 @@
-//! Text files show the same in every editor and diff.
+//! Text files look the same in every editor and diff.
 
 const LINE_CHARS_MAX: usize = 160;
 

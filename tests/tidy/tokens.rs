@@ -1,4 +1,4 @@
-//! Words and punctuation with their lines, and the few questions about structure that the checks ask of them.
+//! Words and punctuation with their lines, and the few structural questions that the checks ask about them.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub fn text_at(tokens: &[Token], at: usize) -> &str {
     tokens.get(at).map_or("", |token| &token.text)
 }
 
-/// Where the bracket that opens at `open` closes.
+/// The place at which the bracket that opens at `open` closes.
 pub fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -92,7 +92,7 @@ pub fn attributes(tokens: &[Token]) -> Vec<Range<usize>> {
     found
 }
 
-/// For each token how many `mod name { … }` of this file it is inside of.
+/// For each token, the number of `mod name { … }` of this file that contain it.
 pub fn inline_depths(tokens: &[Token]) -> Vec<usize> {
     let mut depths = vec![0; tokens.len()];
     for at in 0..tokens.len() {

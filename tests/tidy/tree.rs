@@ -1,5 +1,5 @@
-//! The files of the repository: what git tracks, and what it would, so that a new file is checked before it is
-//! added.
+//! The files of the repository: those that git tracks and those that it would track, so that a new file is
+//! checked before it is added.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,8 @@ impl Repo {
         let mut repo = Repo { texts: Vec::new(), others: Vec::new() };
         for (path, is_text) in listing(&git_listing(root)) {
             let Ok(bytes) = std::fs::read(root.join(&path)) else {
-                // Deleted and not committed yet, or a link to a folder: nothing to read.
+                // The file was deleted and this is not committed yet, or it is a link to a folder:
+                // there is nothing to read.
                 continue;
             };
             if is_text {
@@ -48,7 +49,7 @@ impl Repo {
         Source::all(&files)
     }
 
-    /// What is in the binary, and the client library.
+    /// The code of the binary and of the client library.
     pub fn product(&self) -> Vec<Source> {
         [self.sources("src/"), self.sources("crates/")].concat()
     }
@@ -66,7 +67,7 @@ fn git_listing(root: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Path, and whether git takes the file for text: `-text` is its word for bytes, found or set by an attribute.
+/// The path, and whether git considers the file text: `-text` marks bytes, found or set by an attribute.
 fn listing(output: &str) -> Vec<(String, bool)> {
     let entry = |entry: &str| {
         let (kind, path) = entry.split_once('\t')?;

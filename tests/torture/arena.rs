@@ -1,4 +1,4 @@
-//! A cluster of real processes, each with a network, a disk and clocks of its own that can be made to fail.
+//! A cluster of real processes. The network, the disk and the clocks of each can be made to fail.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,10 +9,10 @@ use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk, watch_for}
 use crate::late::Late;
 use crate::machine::{self, Machine};
 
-/// Room for what a node lays out when it starts, and for some snapshots and segments besides.
+/// Room for the files that a node creates at its start, and for some snapshots and segments.
 const MEBIBYTES: u64 = 192;
 
-/// Beyond loopback a node wants a secret, and orders want a token.
+/// Beyond loopback a node requires a secret, and orders require a token.
 const BASE: &str = "cluster_secret = \"the secret of the long random test\"
 admin_token = \"admin-token-of-the-long-random-test\"
 ";
@@ -35,7 +35,8 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Its processes end before their disks and networks go: fields are dropped in this order, after a panic too.
+/// Its processes end before their disks and networks go: fields are dropped in this
+/// order, even after a panic.
 #[derive(Debug)]
 pub struct Arena {
     pub cluster: Cluster,
@@ -48,7 +49,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Formed and led when it returns.
+    /// The cluster is formed and led when this returns.
     pub async fn new(nodes: u32, mode: Mode, timings: &Timings) -> Arena {
         let folder = Folder::new();
         let network = Network::new(nodes).expect("the long random test needs network namespaces");
@@ -88,7 +89,8 @@ impl Arena {
         &self.machines[id as usize - 1]
     }
 
-    /// Waits until all nodes have the same state: in available mode until all sides have become one, too. Nobody writes meanwhile.
+    /// Waits until all nodes have the same state; in available mode, also until all sides have merged. No
+    /// client writes meanwhile.
     pub async fn settles(&self) {
         let ids: Vec<u32> = self.cluster.ids().collect();
         if self.mode == Mode::Safe {
@@ -109,7 +111,7 @@ impl Arena {
         .await;
     }
 
-    /// Ends every node, and keeps what their disks hold and the ends of their logs.
+    /// Ends every node, and keeps the contents of their disks and the ends of their logs.
     pub fn keep(&self) {
         let kept =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("torture-{}-kept", std::process::id()));
@@ -128,7 +130,7 @@ impl Arena {
         println!("--- disks and logs are kept in {}", kept.display());
     }
 
-    /// What this node runs with from its next start on.
+    /// The configuration of this node from its next start on.
     pub fn configure(&self, id: u32, timings: &Timings, more: &str) {
         self.cluster.configure(id, &format!("{}{more}", base(self.mode, timings)));
     }
@@ -145,8 +147,9 @@ pub struct Timings {
     pub lease_ms: u32,
 }
 
-/// A busy machine keeps a leader for as long; a cut is noticed soon all the same. By the longest lease that is allowed nothing but
-/// what is promised keeps two leaders apart; with a short one, reads are often confirmed by a majority.
+/// A busy machine keeps a leader for this long, but a cut is still noticed soon. With the longest lease that
+/// is allowed, only the protocol's promises keep two leaders apart; with a short one, reads are often
+/// confirmed by a majority.
 pub const TIMINGS: [Timings; 2] =
     [Timings { dead_after_ms: 1_000, lease_ms: 1_000 }, Timings { dead_after_ms: 1_500, lease_ms: 200 }];
 
@@ -156,7 +159,7 @@ fn base(mode: Mode, timings: &Timings) -> String {
     format!("mode = \"{mode}\"\n{BASE}{timings}")
 }
 
-/// Where the disk of a node is mounted.
+/// The folder at which the disk of a node is mounted.
 fn place(id: u32) -> std::path::PathBuf {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("torture-{}-{number}-n{id}", std::process::id());

@@ -1,5 +1,5 @@
-//! Packets that arrive late. Few kernels can do that by themselves (`tc qdisc add … netem`), but most hand packets to a program and
-//! wait for its word.
+//! Packets that arrive late. Few kernels can delay packets by themselves (`tc qdisc add … netem`), but most
+//! hand packets to a program and wait for its verdict.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -20,18 +20,18 @@ const NEEDED: &str = "the long random test needs the kernel's queue for packets 
 /// The number of the queue in each namespace.
 pub const QUEUE: u16 = 9;
 
-/// More are dropped, as by a router.
+/// More packets are dropped, as by a router.
 const WAITING_MOST: u32 = 20_000;
 
-/// Between two looks at the queue: while packets are due at some time, and while no rule sends any.
+/// The pauses between two looks at the queue: while packets wait, and while no rule sends any.
 const SOON: Duration = Duration::from_micros(500);
 const IDLE: Duration = Duration::from_millis(10);
 
-/// What the queue of one namespace does with its packets.
+/// The treatment of packets in the queue of one namespace.
 #[derive(Debug, Default)]
 struct Orders {
     delay_us: AtomicU64,
-    /// Each packet waits up to so much longer, drawn for each: some overtake others.
+    /// Each packet waits up to this much longer, drawn for each, so that some overtake others.
     varies_us: AtomicU64,
     ends: AtomicBool,
 }
@@ -55,7 +55,8 @@ impl Late {
             }
             Err(error) => drop(ready.send(Err(error))),
         });
-        // Without it a packet that is sent there would be dropped, and a late link be one that is cut.
+        // Without the queue, a packet that is sent there would be dropped, and a late
+        // link would be a cut one.
         let opened = opened.recv().expect("the thread says how it went");
         opened.unwrap_or_else(|error| panic!("{NEEDED}: {error}"));
         Late { orders, thread: Some(thread) }
@@ -70,12 +71,12 @@ impl Late {
 impl Drop for Late {
     fn drop(&mut self) {
         self.orders.ends.store(true, Relaxed);
-        // It says itself why it has panicked.
+        // The thread itself prints why it has panicked.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Moves the calling thread, and it alone, to the namespace, and opens the queue there.
+/// Moves the calling thread, and no other, to the namespace, and opens the queue there.
 fn open(namespace: &str) -> io::Result<Queue> {
     let namespace = File::open(namespace)?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -98,7 +99,7 @@ fn serve(mut queue: Queue, orders: &Orders, mut rng: Rng) {
                     waiting.push((Instant::now() + delay, message));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // It was full, and some packets are lost.
+                // The queue was full, and some packets are lost.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
                 Err(error) => panic!("{NEEDED}: {error}"),
             }

@@ -1,4 +1,5 @@
-//! What the library `shim.c` does to one node: its clocks, its disk, and what is left when the power fails.
+//! Controls the effects of the library `shim.c` on one node: its clocks, its disk, and the data that
+//! remain when the power fails.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -12,7 +13,7 @@ use crate::power;
 
 const NEEDED: &str = "the long random test compiles a library for x86-64 with `cc`";
 
-/// The words of the page, as `struct orders` of the library has them.
+/// The words of the page, in the order of `struct orders` in the library.
 const WALL_MS: u64 = 0;
 const SLEEP_MS: u64 = 1;
 const PAUSE_MS: u64 = 2;
@@ -23,7 +24,7 @@ const REFUSALS: u64 = 11;
 const REFUSED: u64 = 12;
 const SYNC_US: u64 = 13;
 
-/// As a good disk: what is acknowledged before its sync can be lost.
+/// The time of a good disk: a record that is acknowledged before its sync can be lost.
 const USUAL_US: i64 = 3_000;
 
 const PAGE: u64 = 4096;
@@ -46,7 +47,7 @@ pub struct Machine {
     rate: Mutex<Rate>,
 }
 
-/// How fast the monotonic clocks run from a moment on, and what they had gained until then.
+/// The rate of the monotonic clocks from a moment on, and the time that they had gained until then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     since_ns: i64,
@@ -55,7 +56,7 @@ struct Rate {
 }
 
 impl Machine {
-    /// With a folder of its own for its files, and the node's data folder.
+    /// A machine with its own folder for its files, and the node's data folder.
     pub fn new(folder: &Path, data: PathBuf) -> Machine {
         let (page_path, image) = (folder.join("orders"), folder.join("image"));
         fs::create_dir_all(&image).expect("a folder for the image");
@@ -68,7 +69,7 @@ impl Machine {
         machine
     }
 
-    /// What starts a process with the library before it.
+    /// The command that starts a process with the library preloaded.
     pub fn launcher(&self, library: &Path) -> Vec<String> {
         let set = |name: &str, path: &Path| format!("{name}={}", path.display());
         let paths = [
@@ -98,17 +99,18 @@ impl Machine {
         self.put(WALL_MS, ms);
     }
 
-    /// As after a sleep of so long: only the clock that goes on in a sleep tells.
+    /// Simulates a sleep of this length: only the clock that continues in a sleep shows it.
     pub fn sleep(&self, ms: i64) {
         self.put(SLEEP_MS, self.get(SLEEP_MS) + ms);
     }
 
-    /// As for a guest whose host has stopped it for so long: by none of its clocks has this time passed.
+    /// Simulates a guest whose host has stopped it for this long: all its clocks but the
+    /// wall clock have stood still.
     pub fn lose(&self, ms: i64) {
         self.put(PAUSE_MS, self.get(PAUSE_MS) - ms);
     }
 
-    /// From now on the monotonic clocks gain so many millionths of the time that passes.
+    /// From now on the monotonic clocks gain this many millionths of the time that passes.
     pub fn drift(&self, millionths: i64) {
         let now = clock_gettime(ClockId::Monotonic);
         let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
@@ -123,17 +125,17 @@ impl Machine {
         self.put(RATE, next);
     }
 
-    /// The disk takes no write and ends no sync, until it is told to go on.
+    /// Stalls the disk, which then accepts no write and ends no sync, or ends the stall.
     pub fn stall(&self, stalls: bool) {
         self.put(STALLED, i64::from(stalls));
     }
 
-    /// Each sync takes so long.
+    /// Each sync takes this long.
     fn sync_takes(&self, us: i64) {
         self.put(SYNC_US, us);
     }
 
-    /// Each takes so long until the disk is as fast as usual again.
+    /// Each sync takes this long until the disk is as fast as usual again.
     pub fn slow_down(&self, ms: Option<i64>) {
         self.sync_takes(ms.map_or(USUAL_US, |ms| ms * 1_000));
     }
@@ -143,15 +145,15 @@ impl Machine {
         self.put(REFUSALS, 1);
     }
 
-    /// Nothing fails from now on; how much has failed.
+    /// Ends the failures; returns the number of failures so far.
     pub fn refuses_no_more(&self) -> i64 {
         self.put(REFUSALS, 0);
         self.get(REFUSED)
     }
 
-    /// The node has been killed: what its disk has of what it wrote.
+    /// The node has been killed: replaces its data by what its disk would have, and says what was lost.
     pub fn lose_power(&self, rng: &mut Rng) -> String {
-        // The library had not yet written down what is there, and the process has not written anything.
+        // The library had not recorded the initial contents yet, and the process had not written anything.
         if !self.image.join("begun").exists() {
             return "lost: nothing, it had not begun".to_string();
         }
@@ -160,7 +162,7 @@ impl Machine {
         told
     }
 
-    /// What is in the data folder now is what its disk holds.
+    /// The present contents of the data folder become the contents of its disk.
     pub fn replace_disk(&self) {
         fs::remove_dir_all(&self.image).expect("the image is ours");
         fs::create_dir_all(&self.image).expect("a folder for the image");

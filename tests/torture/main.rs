@@ -1,13 +1,13 @@
-//! A long random test that others can repeat: real processes, each with a network, a disk and clocks of its own; workloads; faults of
-//! every kind, chosen by a printed seed; and checkers. `scripts/torture` is the way in.
+//! A long random test that others can repeat: real processes, each with its own network, disk and clocks;
+//! workloads; faults of every kind, chosen by a printed seed; and checkers. `scripts/torture` starts it.
 //!
 //! ```text
 //!  main        rounds of a minute: faults, then calm, then judgement
-//!   ├─ arena    the cluster: namespaces, small disks, and a library before each process (machine.rs,
-//!   │           shim.c, power.rs), and packets that wait (late.rs)
-//!   ├─ nemesis  what is done to it
-//!   ├─ workload what clients do meanwhile, and write down
-//!   └─ check    what that must be; tests/it runs the checkers' own tests
+//!   ├─ arena    the cluster: namespaces, small disks, and a library preloaded in each process
+//!   │           (machine.rs, shim.c, power.rs), and late packets (late.rs)
+//!   ├─ nemesis  the faults
+//!   ├─ workload the calls of clients meanwhile, and their records
+//!   └─ check    the judgement of those records; tests/it runs the checkers' own tests
 //! ```
 
 #[allow(
@@ -50,10 +50,10 @@ const USAGE: &str = "usage: scripts/torture [--minutes N] [--nodes 3|5] [--mode 
   Real processes under faults for so many minutes (5 unless told), in rounds of a minute that end in calm and a judgement.
   --only   these kinds of faults alone, by the names that a run prints in the end";
 
-/// Faults go on for so long, then everything must come back.
+/// Faults go on for this long; then the cluster must recover completely.
 const ROUND: Duration = Duration::from_secs(60);
 
-/// Without faults, and for the longest list: to fail by.
+/// The bound for a judgement, without faults and with the longest list: it only makes the run fail.
 const JUDGED_WITHIN: Duration = Duration::from_secs(180);
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ fn options() -> Option<Options> {
     options.only.iter().all(|name| known.contains(name)).then_some(options)
 }
 
-/// What a run has come to.
+/// The totals of a run.
 #[derive(Debug, Default)]
 struct Totals {
     counts: Counts,
@@ -104,7 +104,7 @@ async fn main() -> ExitCode {
     let Options { minutes, nodes, mode, seed, .. } = &options;
     println!("scripts/torture --minutes {minutes} --nodes {nodes} --mode {mode} --seed {seed}");
     let arena = Arc::new(Arena::new(*nodes, *mode, &TIMINGS[timings_of(*seed)]).await);
-    // After a panic too, what the disks hold is kept before they go.
+    // The contents of the disks are kept before they are unmounted, even after a panic.
     match AssertUnwindSafe(run(arena.clone(), options)).catch_unwind().await {
         Ok(Ok(())) => return ExitCode::SUCCESS,
         Ok(Err(found)) => println!("\nVIOLATION {found}"),
@@ -114,7 +114,7 @@ async fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Which of the timings it begins with.
+/// The timings that a run begins with.
 fn timings_of(seed: u64) -> usize {
     (seed % 2) as usize
 }

@@ -1,7 +1,8 @@
-//! What a disk holds after the power has failed: what was synced, and any part of what was not.
+//! The contents of a disk after a power failure: everything synced, and any part of the rest.
 //!
-//! The library `shim.c` keeps an image of what is synced. A folder becomes what the image says, or stays as the process left it. A
-//! file's bytes become those of the image, with some part of the newer ones. Files that stay keep their inodes.
+//! The library `shim.c` keeps an image of all synced data. A folder becomes what the image says, or stays as
+//! the process left it. A file's bytes become those of the image, with some part of the newer ones. Files
+//! that stay keep their inodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -10,25 +11,25 @@ use std::path::{Path, PathBuf};
 
 use crate::harness::Rng;
 
-/// What a disk writes in one step.
+/// The size of the writes that a disk makes in one step.
 const SECTOR: usize = 512;
 
 #[derive(Debug, Default)]
 struct Tree {
     folders: BTreeSet<PathBuf>,
-    /// By path, with their inodes.
+    /// Files by path, with their inodes.
     files: BTreeMap<PathBuf, u64>,
 }
 
 #[derive(Debug, Default)]
 struct Lost {
-    /// Folders that have not got their newest names.
+    /// Folders that do not have their newest names.
     names: u32,
     files: u32,
     bytes: usize,
 }
 
-/// Makes the folder what a power cut might have left. The process that wrote to it has ended.
+/// Turns the folder into one that a power cut might have left. The process that wrote to it has ended.
 pub fn fail(data: &Path, image: &Path, rng: &mut Rng) -> String {
     let Ok(root) = fs::metadata(data) else { return "no disk yet".to_string() };
     let (mut before, mut after, mut lost) = (Tree::default(), Tree::default(), Lost::default());
@@ -39,7 +40,7 @@ pub fn fail(data: &Path, image: &Path, rng: &mut Rng) -> String {
     put_names(&before, &after, &limbo);
     for (path, inode) in &after.files {
         let durable = fs::read(image.join(format!("b{inode}"))).unwrap_or_default();
-        // A file that was removed has what was synced of it.
+        // A file that was removed gets its synced contents.
         let written = if path.exists() { read(path) } else { durable.clone() };
         let left = torn(&durable, &written, rng);
         if left != written || !path.exists() {
@@ -56,7 +57,7 @@ fn read(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// In place, so that the file stays the same one.
+/// Writes in place, so that the file stays the same one.
 fn write(path: &Path, bytes: &[u8]) {
     let mut options = File::options();
     let file = options.create(true).truncate(false).write(true).mode(0o600).open(path);
@@ -99,7 +100,7 @@ fn durable_names(image: &Path, inode: u64) -> Names {
     text.lines().filter_map(entry).collect()
 }
 
-/// Decides for the folder and those in it whether it has its newest names.
+/// Decides for the folder and those in it whether they have their newest names.
 fn choose(folder: &Path, inode: Option<u64>, image: &Path, rng: &mut Rng, tree: &mut Tree, lost: &mut Lost) {
     let there = fs::metadata(folder).is_ok_and(|about| Some(about.ino()) == inode);
     let durable = inode.map(|inode| durable_names(image, inode)).unwrap_or_default();
@@ -117,13 +118,13 @@ fn choose(folder: &Path, inode: Option<u64>, image: &Path, rng: &mut Rng, tree: 
     }
 }
 
-/// Every file that stays has its place; those that are to be made anew are not there.
+/// Puts every file that stays in its place; files that are to be created again are missing.
 fn put_names(before: &Tree, after: &Tree, limbo: &Path) {
     let waiting = |inode: &u64| limbo.join(inode.to_string());
     for (path, inode) in before.files.iter().filter(|(path, inode)| after.files.get(*path) != Some(inode)) {
         fs::rename(path, waiting(inode)).expect("the same file system");
     }
-    // Those within come first.
+    // Inner folders come first.
     for folder in before.folders.difference(&after.folders).collect::<Vec<_>>().into_iter().rev() {
         fs::remove_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     }
@@ -143,7 +144,7 @@ fn differing(one: &[u8], other: &[u8]) -> Vec<usize> {
     (0..longest).filter(|at| one.get(*at) != other.get(*at)).collect()
 }
 
-/// What is synced, and some of what is not.
+/// All synced bytes, and some of the others.
 fn torn(durable: &[u8], written: &[u8], rng: &mut Rng) -> Vec<u8> {
     let newer = differing(durable, written);
     let (Some(first), Some(last)) = (newer.first(), newer.last()) else { return durable.to_vec() };
@@ -160,12 +161,12 @@ fn torn(durable: &[u8], written: &[u8], rng: &mut Rng) -> Vec<u8> {
         3 => return written.to_vec(),
         4 => newer.iter().filter(|at| **at < cut).for_each(|at| take(*at, written.get(*at).copied())),
         5 => {
-            // And zeroes in the rest of the sector at which it was cut.
+            // The rest of the sector at which it was cut is zeros.
             newer.iter().filter(|at| **at < cut).for_each(|at| take(*at, written.get(*at).copied()));
             let end = (cut / SECTOR + 1) * SECTOR;
             newer.iter().filter(|at| (cut..end).contains(*at)).for_each(|at| take(*at, None));
         }
-        // Sectors in any order.
+        // Sectors are written in any order.
         _ => {
             let sectors: BTreeSet<usize> = newer.iter().map(|at| at / SECTOR).collect();
             let kept: BTreeSet<usize> = sectors.into_iter().filter(|_| rng.below(2) == 0).collect();

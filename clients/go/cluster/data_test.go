@@ -65,7 +65,7 @@ func TestSomeDocumentsEndByThemselves(t *testing.T) {
 	equal(t, errors.Is(err, eldest.ErrNotFound), true)
 }
 
-// feedOf is a feed of changes that is open: its first bookmark has come.
+// feedOf opens a feed of changes, and returns once its first bookmark has come.
 func feedOf(t *testing.T, c *eldest.Client, prefix string) *eldest.Feed {
 	t.Helper()
 	feed := c.Feed(ctx, eldest.FeedOptions{Kinds: []string{"change"}, Prefix: prefix, Bookmarks: true})
@@ -123,7 +123,7 @@ func TestAWriteWhoseAnswerIsLostHappensOnce(t *testing.T) {
 	way := wayTo(t, nodes[0])
 	way.swallow = true
 	through := clientOf(t, []string{way.url, nodes[1], nodes[2]})
-	// The second attempt is told the first one's result, or it would find the document there.
+	// The second attempt gets the first one's result; otherwise it would find the document there.
 	written, err := through.Docs.Put(ctx, unique("once"), 1, eldest.IfAbsent())
 	must(t, err)
 	equal(t, written.Created, true)

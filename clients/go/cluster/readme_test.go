@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What the README begins with runs as it stands.
+// The first program of the README runs unchanged.
 func TestTheReadmeRuns(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	must(t, err)

@@ -49,7 +49,7 @@ func leads(t *testing.T, e *eldest.Election) uint64 {
 	return token
 }
 
-// leading waits until one of them leads, whichever it is: one that asks again stands behind those who waited.
+// leading waits until any of them leads: one that asks again stands behind those who waited.
 func leading(t *testing.T, all []*eldest.Election) int {
 	t.Helper()
 	found := -1
@@ -86,7 +86,7 @@ func TestContentionOneLeadsAtATimeAndStopHandsOver(t *testing.T) {
 	role := unique("contention")
 	all := []*eldest.Election{}
 	for at := 0; at < 3; at++ {
-		// Neither an end of the lease nor of a connection hands over within this test: the release does.
+		// Within this test no lease and no connection ends by itself: only the release hands over.
 		all = append(all, election(t, at, role, eldest.ElectionOptions{TTL: time.Hour, HeldBy: eldest.LeaseAlone}))
 		must(t, all[at].Start(ctx))
 	}
@@ -109,7 +109,7 @@ func TestContentionOneLeadsAtATimeAndStopHandsOver(t *testing.T) {
 func TestPriorityDecidesWhoIsNext(t *testing.T) {
 	role := unique("priority")
 	first := lock(t, client(t, 0), role, eldest.LockOptions{})
-	// Neither leaves the line for a moment to ask again.
+	// Neither leaves the waiter queue to ask again within this test.
 	low := election(t, 1, role, eldest.ElectionOptions{CheckEvery: 30 * time.Second})
 	high := election(t, 2, role, eldest.ElectionOptions{CheckEvery: 30 * time.Second, Priority: 7})
 	must(t, low.Start(ctx))
@@ -238,7 +238,7 @@ func TestALockWhoseContextEndsWhileItWaitsIsNobodys(t *testing.T) {
 
 func TestWhoWasReplacedAndBelievesThatItLeadsChangesNoState(t *testing.T) {
 	role := unique("replaced")
-	// It renews once in half an hour: as one that stands still does.
+	// It renews once in half an hour, like a process that stands still.
 	still := eldest.LockOptions{TTL: time.Hour, RenewEvery: 30 * time.Minute, HeldBy: eldest.LeaseAlone}
 	first := lock(t, client(t, 0), role, still)
 	state := eldest.DocOf(client(t, 0), unique("state"), []int{})

@@ -1,7 +1,7 @@
 //go:build cluster || tls
 
-// Package cluster tests the client against real nodes. ELDEST_NODES names them; what is typed into ELDEST_TYPED, where there is one, goes to
-// the `eldest dev` that runs them.
+// Package cluster tests the client against real nodes. ELDEST_NODES names them; if ELDEST_TYPED is set, lines written
+// to it go to the `eldest dev` that runs them.
 package cluster
 
 import (
@@ -30,7 +30,7 @@ var (
 	nodes = strings.Split(os.Getenv("ELDEST_NODES"), ",")
 )
 
-// client is one whose nodes begin with the one of this number.
+// client returns a client whose list of nodes begins with the one of this number.
 func client(t *testing.T, first int, options ...eldest.Option) *eldest.Client {
 	t.Helper()
 	at := first % len(nodes)
@@ -45,7 +45,7 @@ func clientOf(t *testing.T, nodes []string, options ...eldest.Option) *eldest.Cl
 	return made
 }
 
-// unique is a name that no other test and no other run has.
+// unique returns a name that no other test and no other run has.
 func unique(name string) string {
 	drawn := make([]byte, 8)
 	_, _ = rand.Read(drawn)
@@ -76,7 +76,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// typed is said to the program that runs the nodes.
+// typed sends a line to the program that runs the nodes.
 func typed(t *testing.T, format string, values ...any) {
 	t.Helper()
 	name := os.Getenv("ELDEST_TYPED")
@@ -147,7 +147,7 @@ func (w *way) join(near net.Conn) {
 	_, _ = io.Copy(teller{w, near}, far)
 }
 
-// teller passes answers on, unless they are to be swallowed.
+// teller passes answers on, unless they have to be swallowed.
 type teller struct {
 	way  *way
 	near net.Conn
@@ -167,7 +167,8 @@ func (t teller) Write(piece []byte) (int, error) {
 	return n, err
 }
 
-// serves waits until the node at its end has answered. Where calls go to another node, that is the connection which a lease ends with.
+// serves waits until the node at the other end has answered. If calls go to another node, this is the connection that
+// the lease ends with.
 func (w *way) serves(t *testing.T) {
 	t.Helper()
 	until(t, "an answer", func() bool {
@@ -177,7 +178,7 @@ func (w *way) serves(t *testing.T) {
 	})
 }
 
-// cut ends it for good.
+// cut ends the way for good.
 func (w *way) cut() {
 	w.listener.Close()
 	w.mu.Lock()

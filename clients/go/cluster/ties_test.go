@@ -19,7 +19,7 @@ import (
 	"eldest.dev/eldest"
 )
 
-// TestMain is a holder of its own, too: the process that a test starts to kill it.
+// TestMain can also be a holder: the process that a test starts in order to kill it.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("ELDEST_TEST_HOLDER"); role != "" {
 		holder(role)
@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holder holds the role until it is killed. It tells its token, and then, for each line that it is sent, whether it believes.
+// holder holds the role until it is killed. It prints its token, and then, for each line that it gets, whether it
+// believes.
 func holder(role string) {
 	ttl, err := time.ParseDuration(os.Getenv("ELDEST_TEST_TTL"))
 	if err == nil {
@@ -53,7 +54,7 @@ func holds(role string, ttl time.Duration) error {
 	return held.Err()
 }
 
-// child is a holder in a process of its own.
+// child is a holder in a separate process.
 type child struct {
 	*exec.Cmd
 	asked io.Writer
@@ -114,7 +115,7 @@ func TestAHolderThatIsKilledIsFollowedLongBeforeItsTTLIsOver(t *testing.T) {
 	equal(t, next.IsLeader(), false)
 	way.serves(t)
 	must(t, child.Process.Kill())
-	// An hour less than the ttl, and only the connection can have told.
+	// The ttl is an hour, so only the closed connection can have ended the lease.
 	equal(t, leads(t, next) > token, true)
 }
 
@@ -124,7 +125,8 @@ func TestTheWayToTheNodeThatItIsTiedToIsCutAndItHoldsOn(t *testing.T) {
 	held := lock(t, clientOf(t, []string{nodes[0], way.url}), role, eldest.LockOptions{TTL: time.Hour})
 	way.serves(t)
 	way.cut()
-	// As the node would that has served it, were the old number still the newest: the lock outlasts it.
+	// If the old number were still the newest, the node that served it would end the lease: the lock outlasts that
+	// time.
 	_, err := client(t, 0).Lock(ctx, role, eldest.LockOptions{Wait: 3 * time.Second})
 	equal(t, errors.Is(err, eldest.ErrHeld), true)
 	equal(t, held.Held(), true)
@@ -145,7 +147,7 @@ func TestCutOffFromAllNodesItHasStoppedBelievingWhenAnotherHasTheRole(t *testing
 	taken := lock(t, client(t, 1), role, eldest.LockOptions{Wait: 60 * time.Second})
 	equal(t, held.Held(), false)
 	equal(t, taken.Token() > held.Token(), true)
-	// Nobody is there to be asked.
+	// The context has ended and no node can be reached.
 	gone, end := context.WithCancel(ctx)
 	end()
 	equal(t, errors.Is(held.Release(gone), eldest.ErrUnavailable), true)

@@ -65,6 +65,6 @@ func TestARoleAndTheFeedSurviveTheLeader(t *testing.T) {
 func TestNobodyIsBelievedWithoutTheCA(t *testing.T) {
 	made := client(t, 0, eldest.WithTimeouts(time.Second, time.Second))
 	_, err := made.Docs.Put(ctx, "k", 1)
-	// Before the handshake is over, nothing of a call has left.
+	// Before the handshake is over, no part of a call has left.
 	equal(t, errors.Is(err, eldest.ErrUnavailable), true)
 }

@@ -9,8 +9,8 @@ import (
 	"eldest.dev/eldest"
 )
 
-// Holders take turns while the node that leads is killed in each: the holder goes on under its token, the feed misses nothing and tells nothing
-// twice, and nobody believes while another does.
+// In each turn the holder changes and the leading node is killed: the holder goes on under its token, the feed misses
+// nothing and repeats nothing, and at no time do two processes believe that they hold the role.
 func TestTurnsWhileTheLeadingNodeIsKilled(t *testing.T) {
 	role := unique("turns")
 	feed := feedOf(t, client(t, 2), role+"/")

@@ -1,4 +1,4 @@
-// One broker of several: it asks, is answered, and decides itself when to ask again.
+// One broker of several: it asks for the role, gets an answer, and decides itself when to ask again.
 
 import { Emitter } from './emitter.js';
 import { rest } from './clock.js';
@@ -8,7 +8,7 @@ import { asyncDispose, lingering, randomId } from './signals.js';
 
 const HEARTBEAT_EVERY_MS = 3_000;
 const TTL_MS = 10_000;
-/** The cluster ends the lease of an earlier life a second after its connection; the rest is for the way. */
+/** The cluster ends the lease of an earlier life a second after its connection; the rest is for the network. */
 const EARLIER_LIFE_MS = 2_000;
 const EARLIER_LIFE_PAUSE_MS = 200;
 
@@ -18,7 +18,7 @@ export class Broker extends Emitter {
   #lease = null;
   #asking = null;
   #stop = new AbortController();
-  /** An acquire was cut off, or its answer never came, or what it granted could not be confirmed. */
+  /** An acquire was cut off, or its answer never came, or its grant could not be confirmed. */
   #perhapsHeld = false;
 
   constructor(store, options = {}) {
@@ -47,10 +47,12 @@ export class Broker extends Emitter {
   }
 
   /**
-   * Asks once. `{status: 'elected'}`, `{status: 'already_leader'}`, `{status: 'other_leader', leader}` with the other's address, or
-   * its instance where it has none, or `{status: 'conflict'}`: it was free, and another was quicker. Who is elected is so until
-   * `stop`, or until `leader_lost` or `checkLeadership` say otherwise. Where this broker's own address leads, that is its earlier life: it
-   * waits for that lease to end, 2 s at most, and is the `already_leader` with a token of its own. Rejects where `stop` comes before.
+   * Asks once. Resolves with `{status: 'elected'}`, `{status: 'already_leader'}`, `{status: 'other_leader', leader}`
+   * with the other's address, or its instance if it has none, or `{status: 'conflict'}`: the role was free and another
+   * broker was quicker, or the grant could not be confirmed in time. An elected broker leads until `stop`, or until
+   * `leader_lost` or `checkLeadership` say otherwise. If this broker's own address leads, that is its earlier life: it
+   * waits for that lease to end, 2 s at most, and becomes the `already_leader` under its own token. Rejects if `stop`
+   * is called before.
    */
   tryElect() {
     this.#asking ??= this.#ask().finally(() => (this.#asking = null));
@@ -80,7 +82,8 @@ export class Broker extends Emitter {
 
   async #acquire() {
     const { signal } = this.#stop;
-    // A node may be at work on a call whose connection is closed, and grant the role after `stop` has looked who holds it.
+    // A node may still work on a call whose connection is closed, and grant the role after `stop` has looked who holds
+    // it.
     const call = lingering(this.#backend.clock, signal, ANSWER_MOST_MS);
     try {
       const grant = await this.#backend.acquire(this.role, { ...this.#options, signal: call.signal });
@@ -98,7 +101,10 @@ export class Broker extends Emitter {
     return outcome === 'other_leader' && this.address !== null && leader?.address === this.address;
   }
 
-  /** What is answered once the other holder at this address is gone; or still is there, as it shares the address and lives. */
+  /**
+   * The answer once the other holder at this address is gone; or if it stays, because it shares the address and is
+   * alive.
+   */
   async #afterEarlierLife() {
     const { clock } = this.#backend;
     const end = clock.now() + EARLIER_LIFE_MS;
@@ -121,12 +127,14 @@ export class Broker extends Emitter {
     else lease.lost.addEventListener('abort', over, { once: true });
   }
 
-  /** A write in this broker's name was refused: whoever leads now has another token. A lease under a later one goes on. */
+  /**
+   * A write in this broker's name was refused: the leader now has another token. A lease under a later token goes on.
+   */
   refused(token, error) {
     if (this.#lease?.token === token) this.#lease.end(error);
   }
 
-  /** Asks the cluster whether this broker still leads. False, too, where no node answers before the lease is over. */
+  /** Asks the cluster whether this broker still leads. False also if no node answers before the lease is over. */
   async checkLeadership() {
     const lease = this.#lease;
     if (!lease?.held) return false;
@@ -140,7 +148,7 @@ export class Broker extends Emitter {
     return lease.held;
   }
 
-  /** Gives the role to the next at once. Rejects with what kept it from that for a second: then the role lapses by its ttl. */
+  /** Gives the role to the next at once. Rejects if that failed for a second: then the role lapses by its ttl. */
   async stop() {
     const { clock } = this.#backend;
     const end = clock.now() + RELEASE_MS;

@@ -1,17 +1,17 @@
-// Many commands at once: lines of a stream, each a call of its own under a key of its own.
+// Many commands at once: lines of a stream, each a separate call under its own key.
 
 import { Backoff, rest } from './clock.js';
 import { Indeterminate, Unavailable, problem } from './errors.js';
 import { encoded } from './shape.js';
 import { randomId } from './signals.js';
 
-/** What a node decides at once. More would only wait there, and be sent again where one of them is to be. */
+/** A node decides this many at once. More would only wait there, and would be sent again if one of them has to be. */
 const LINES_MOST = 1024;
 const BYTES_MOST = 1 << 20;
 
 const encoder = new TextEncoder();
 
-/** Surely not done, so that it may be sent again; and what nobody knows of, which its key makes safe to send again. */
+/** Surely not done, so the line may be sent again; and of unknown outcome, where its key makes a retry safe. */
 const NOT_DONE = new Set([408, 421, 429, 503]);
 const MAYBE_DONE = new Set([502, 504]);
 
@@ -48,7 +48,7 @@ export async function bulk(transport, commands, { deadlineMs = transport.deadlin
   return told;
 }
 
-/** Sends them once more, and gives back those that are to be tried again. */
+/** Sends the lines once more, and returns those that have to be retried. */
 async function send(transport, lines, told, options) {
   const spec = { method: 'POST', path: '/v1/commands', lines: lines.map(({ text }) => text).join(''), ...options };
   let answers;

@@ -1,4 +1,4 @@
-// The client: everything that a cluster is asked for, at whichever of its nodes.
+// The client: all calls to a cluster, at any of its nodes.
 
 import { Broker } from './broker.js';
 import { bulk } from './bulk.js';
@@ -50,9 +50,10 @@ export class Client {
   }
 
   /**
-   * A list of `{storage_cmd, payload}`, each by itself, in their order: a list of what became of each, `{index, epoch, result}` or an
-   * error. What is refused does not stop what follows, and one that has to be tried again may come after some that follow it. They
-   * travel a thousand at a time, and each thousand has the time of one call; once that has run out, nothing more is sent.
+   * Takes a list of `{storage_cmd, payload}` and applies each by itself, in order. Resolves with a list of outcomes:
+   * each is `{index, epoch, result}` or an error. A refused command does not stop those after it, and one that has to
+   * be retried may come after some that follow it. They travel a thousand at a time, and each thousand has the time of
+   * one call; once that has run out, nothing more is sent.
    */
   bulk(commands, options = {}) {
     return bulk(this.#transport, commands, options);
@@ -68,7 +69,7 @@ export class Client {
     return object((await this.#transport.call({ path: '/v1/status' })).body, 'status');
   }
 
-  /** An iteration without an end over events; it goes on by itself at another node with the last id. */
+  /** An endless iteration over events; it goes on by itself at another node after the last id. */
   feed(options = {}) {
     return new Feed(this.#transport, options);
   }
@@ -104,12 +105,15 @@ export class Client {
 
 const quoted = (rev) => (rev === undefined || rev === null ? undefined : `"${rev}"`);
 
-/** A condition on nothing would be none at all. */
+/** A condition on a revision of null would be no condition at all. */
 function known(rev) {
   if (rev === null) throw new TypeError('ifRev is null: there is no revision to depend on');
 }
 
-/** In whose name a document is written, as a header says it. What has lost its role, such as an election, has no token any more. */
+/**
+ * The value of the header that names the role. A holder that has lost its role, such as an election, has no token any
+ * more.
+ */
 function holder(ifRole) {
   if (ifRole === undefined) return undefined;
   const { role, token } = ifRole;
@@ -119,7 +123,7 @@ function holder(ifRole) {
   return `${name}; token=${token}`;
 }
 
-/** What a document ends with, as it is asked for. */
+/** The query for the lease that a document ends with. */
 function tether(lease) {
   if (lease === undefined) return {};
   if (lease.role !== undefined) return { with: `role/${lease.role}`, token: lease.token };
@@ -140,28 +144,29 @@ class Docs {
     const spec = { path: `/v1/docs/${segment(key, 'key')}`, query: { level }, signal };
     const { body, headers } = await this.#transport.call(spec);
     const etag = headers.get('etag');
-    // A page of another origin sees the header only where it is let, and without it nothing can be swapped safely.
+    // A page of another origin sees the header only if the node allows it; without it no compare-and-swap is safe.
     if (etag === null) throw new BadAnswer(`${key}: a document without an ETag`);
     return { key, value: body, rev: etag.replace(/^(?:W\/)?"(.*)"$/, '$1') };
   }
 
   /**
-   * `{key, rev, created}`. `ifRev`: only if that is its revision; `ifAbsent`: only if there is none. Else `PreconditionFailed`. It stays until
-   * somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttlMs`, or `with` the lease of `{role, token}`
-   * or `{process}`, which may have the `secret` of another client's. Each write says so anew. `ifRole`: only while that `{role, token}` holds,
-   * else `RoleNotHeld`; a lock, an election or a broker is one.
+   * Resolves with `{key, rev, created}`. `ifRev`: write only if the document has that revision; `ifAbsent`: only if it
+   * does not exist; otherwise `PreconditionFailed`. The document stays until it is deleted, unless this write says when
+   * it ends: when it has not been written or renewed for `ttlMs`, or `with` the lease of `{role, token}` or
+   * `{process}`, with that lease's `secret` if it is another client's. Each write sets this again. `ifRole`: write only
+   * while that `{role, token}` holds, otherwise `RoleNotHeld`; a lock, an election or a broker is one.
    */
   put(key, value, { ifRev, ifAbsent, ttlMs, with: lease, ...options } = {}) {
     if (value === undefined) throw new TypeError('undefined is no JSON; write null, or delete');
     known(ifRev);
     const headers = { 'if-match': quoted(ifRev), 'if-none-match': ifAbsent ? '*' : undefined, 'eldest-secret': lease?.secret };
     const query = { ttl_ms: ttlMs, ...tether(lease) };
-    // Of a lease of its own this client alone knows the secret.
+    // For its own leases this client shows its own secret, which no other knows.
     const shown = lease !== undefined && lease.secret === undefined;
     return this.#write('PUT', key, { body: value, headers, query, shown }, options);
   }
 
-  /** How long a document with a ttl lives now, in milliseconds; `NotFound` where it has ended. */
+  /** How long a document with a ttl will now live, in milliseconds; `NotFound` if it has ended. */
   async renew(key, { ifRev, deadlineMs, signal } = {}) {
     known(ifRev);
     const spec = { method: 'POST', path: `/v1/docs/${segment(key, 'key')}`, query: { renew: true }, deadlineMs, signal };
@@ -186,7 +191,7 @@ class Docs {
     return items((await this.#transport.call({ path: '/v1/docs', query, signal })).body, 'documents');
   }
 
-  /** Every document whose key begins so, page by page. */
+  /** Every document whose key begins with `prefix`, page by page. */
   async *all({ prefix, level, signal } = {}) {
     for (let after; after !== null; ) {
       const page = await this.list({ prefix, after, level, signal });
@@ -196,7 +201,7 @@ class Docs {
   }
 }
 
-/** Users and elections are read here and written with commands. */
+/** Users and elections are read here, and written by commands. */
 class Reading {
   constructor(transport, path, what) {
     this.get = async (name, { level } = {}) => {
@@ -241,7 +246,7 @@ class Conflicts {
   }
 }
 
-/** Messages for whoever listens now, at most once. */
+/** Messages to those who listen now, at most once. */
 class Channels {
   #transport;
 
@@ -249,7 +254,7 @@ class Channels {
     this.#transport = transport;
   }
 
-  /** How many listeners it was handed to. Never sent again after an unknown outcome, which is `Indeterminate` at once. */
+  /** The number of listeners that got it. Never retried after an unknown outcome: it is `Indeterminate` at once. */
   async publish(name, message, { deadlineMs, signal } = {}) {
     if (message === undefined) throw new TypeError('undefined is no JSON');
     const path = `/v1/channels/${segment(name, 'channel')}`;
@@ -257,7 +262,7 @@ class Channels {
     return Number(object(answer.body, 'channel').delivered ?? 0);
   }
 
-  /** An iteration without an end over the messages. */
+  /** An endless iteration over the messages. */
   listen(name, options = {}) {
     return new Listener(this.#transport, { ...options, path: `/v1/channels/${segment(name, 'channel')}` });
   }

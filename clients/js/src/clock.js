@@ -1,12 +1,12 @@
-// Time, as everything here reads it: spans on a clock that never goes back. Tests put another one in its place.
+// Time for all of this library: spans on a clock that never goes back. Tests replace it.
 
-/** Beyond this the wall clock has run ahead of the monotonic one: the machine has slept. */
+/** If the wall clock has run ahead of the monotonic clock by more than this, the machine has slept. */
 const SLEPT_MS = 1000;
 
 /**
- * A monotonic clock that counts a machine's sleep too. `performance.now` stands still while some systems are suspended, and a
- * holder that wakes up must not believe in a lease that ran out meanwhile. The wall clock can only make time pass faster here:
- * one that is set forward costs a holder its belief early, one that is set back changes nothing.
+ * A monotonic clock that counts a machine's sleep too. `performance.now` stands still while some systems are suspended,
+ * and a holder that wakes up must not believe in a lease that ran out meanwhile. The wall clock can only make time pass
+ * faster here: if it is set forward, a holder stops believing early; if it is set back, nothing changes.
  */
 export function monotonic(steady, wall) {
   let slept = 0;
@@ -21,7 +21,7 @@ export function monotonic(steady, wall) {
   };
 }
 
-/** The longest that a timer can be set to; beyond it Node fires at once. */
+/** The longest time that a timer can be set to; beyond it Node fires at once. */
 const TIMER_MOST_MS = 2 ** 31 - 1;
 
 export const systemClock = {
@@ -30,7 +30,7 @@ export const systemClock = {
     () => Date.now(),
   ),
 
-  /** Calls `fn` after `ms`; returns what cancels it. With `background`, Node may end although it is still to come. */
+  /** Calls `fn` after `ms`; returns a function that cancels it. With `background`, Node may end before that. */
   after(ms, fn, { background = false } = {}) {
     const timer = setTimeout(fn, Math.min(Math.max(ms, 0), TIMER_MOST_MS));
     if (background) timer.unref?.();
@@ -52,7 +52,7 @@ export function rest(clock, ms, signal, options) {
   });
 }
 
-/** Pauses between attempts: doubling from the least to the most, half of each drawn by lot. */
+/** Pauses between attempts: doubling from the least to the most, half of each random. */
 export class Backoff {
   constructor(leastMs = 50, mostMs = 1000) {
     this.leastMs = leastMs;

@@ -1,4 +1,4 @@
-// One process's part in the election of a role: waits for it, keeps it, tells of it, gives it up.
+// One process's part in the election of a role: it waits for the role, keeps it, reports on it and gives it up.
 
 import { Backoff, rest } from './clock.js';
 import { Emitter } from './emitter.js';
@@ -8,14 +8,14 @@ import { asyncDispose, lingering, linked, randomId } from './signals.js';
 import { heldBy } from './ties.js';
 
 const CHECK_EVERY_MS = 5_000;
-/** A call that waits longer than this is cut off by more gateways than it is worth. */
+/** Too many gateways cut off a call that waits longer than this. */
 const WAIT_MOST_MS = 30_000;
-/** How long a wait that was granted may take to say so, before it is asked again. */
+/** The time in which a call that waits and was granted the role may say so, before it is repeated. */
 const ANSWER_MS = 250;
-/** `start` does not hang on a cluster that is away: it goes on in the background then. */
+/** `start` does not hang if the cluster is away: it goes on in the background after this time. */
 const START_MOST_MS = 5_000;
 
-/** Errors that the same call will meet again, until somebody changes something. */
+/** Errors that the same call will meet again, until something is changed. */
 const final = (error) => error instanceof Problem && !error.retryable && error.status < 500;
 
 export class Election extends Emitter {
@@ -64,7 +64,7 @@ export class Election extends Emitter {
     return this.#status;
   }
 
-  /** Read off a monotonic clock at every call: false before the lease can have ended anywhere. */
+  /** Reads a monotonic clock at every call: false before the lease can have ended anywhere. */
   get isLeader() {
     return this.#lease?.held ?? false;
   }
@@ -84,7 +84,7 @@ export class Election extends Emitter {
     return this.isLeader ? this.id : this.#leader;
   }
 
-  /** What the last `error` told of. */
+  /** The error of the last `error` event. */
   get lastError() {
     return this.#lastError;
   }
@@ -93,14 +93,15 @@ export class Election extends Emitter {
     return this.#metadata;
   }
 
-  /** Others see it from the next grant on. */
+  /** Others see the new value from the next grant on. */
   set metadata(value) {
     this.#metadata = value;
   }
 
   /**
-   * Stands for the role until `stop`. Resolves when the first attempt is over, won or not, after `startDeadlineMs` at the latest; while the
-   * cluster is away, it goes on trying in the background. Throws only what trying again would not help, such as a name that is too long.
+   * Stands for the role until `stop`. Resolves when the first attempt is over, won or not, after `startDeadlineMs` at
+   * the latest; if the cluster is away, it goes on trying in the background. Throws only if trying again would not
+   * help, such as with a name that is too long.
    */
   async start() {
     await this.#begin(0, this.#options.watch, this.#options.startDeadlineMs);
@@ -109,8 +110,9 @@ export class Election extends Emitter {
   }
 
   /**
-   * Tries once, as `withElection` does. Who wins keeps the role until `stop`; who does not, or cannot reach the cluster (then there
-   * is a `lastError`), does not stand for it any longer. Resolves with whether this process leads.
+   * Tries once, as `withElection` does. A winner keeps the role until `stop`. Otherwise, or if the cluster cannot be
+   * reached (then there is a `lastError`), it does not stand for the role any longer. Resolves with whether this
+   * process leads.
    */
   async tryOnce({ waitMs = 0 } = {}) {
     await this.#begin(waitMs, false);
@@ -140,7 +142,10 @@ export class Election extends Emitter {
     if (this.#status === 'starting') this.#status = 'started';
   }
 
-  /** Gives the role up, if this process has it, and ends everything within a second. What could not be released lapses, and is told as `error`. */
+  /**
+   * Gives the role up, if this process has it, and ends everything within a second. A role that could not be released
+   * lapses, and `error` is emitted.
+   */
   async stop() {
     if (this.#status === 'stopped' || this.#status === 'stopping') return this.#stopped;
     this.#status = 'stopping';
@@ -152,7 +157,7 @@ export class Election extends Emitter {
     const { clock } = this.#backend;
     const end = clock.now() + RELEASE_MS;
     const lease = this.#lease;
-    // From here on nobody believes: only then does anybody hear of it, and only then may another process be granted the role.
+    // The belief ends here. Only then do listeners hear of it, and only then may another process be granted the role.
     lease?.end(new Error('stopped'));
     this.#stop.abort();
     this.#lost();
@@ -172,8 +177,8 @@ export class Election extends Emitter {
   }
 
   /**
-   * Names the holder: another instance, or this one if none is named. Needs the admin credential. Whoever held the role
-   * has lost it. Resolves, for this instance, when it believes in its grant.
+   * Names the holder: another instance, or this one if none is named. Needs the admin credential. The previous holder
+   * has lost the role. For this instance, resolves when it believes in its grant.
    */
   async elect(id = this.id) {
     const own = id === this.id;
@@ -196,7 +201,7 @@ export class Election extends Emitter {
     return this.isLeader;
   }
 
-  /** Resolves with true once this process leads; with false after `timeoutMs`. */
+  /** Resolves with true once this process leads, or with false after `timeoutMs`. */
   async waitForLeadership(timeoutMs = 30_000) {
     if (!this.isLeader) await this.#event('leader_acquired', timeoutMs);
     return this.isLeader;
@@ -210,7 +215,7 @@ export class Election extends Emitter {
     this.off(name, listener);
   }
 
-  /** Returns a function that calls `fn` only while this process leads, and else returns undefined. */
+  /** Returns a function that calls `fn` only while this process leads, and otherwise returns undefined. */
   leaderOnly(fn) {
     const election = this;
     return function guarded(...values) {
@@ -222,18 +227,18 @@ export class Election extends Emitter {
     return this.stop();
   }
 
-  // The loop of a candidate that stands until it is stopped.
+  // The loop of a candidate until it is stopped.
 
   async #stand() {
     const backoff = new Backoff(100, this.#options.checkEveryMs);
-    // Where the first attempt failed, who leads is asked at once, and only then waited for.
+    // After a failed first attempt, the next call asks at once who leads; only later ones wait.
     let waitMs = this.#electing ? 0 : this.#waitMs;
     while (!this.#stop.signal.aborted) {
       if (this.#lease) {
         await this.#reign();
         if (this.#stop.signal.aborted) return;
         this.#electionStarted();
-        // Who leads now is asked at once, and only then waited for.
+        // The first call asks at once who leads now; only later ones wait.
         waitMs = 0;
       }
       try {
@@ -248,7 +253,7 @@ export class Election extends Emitter {
     }
   }
 
-  /** Until the lease is over. */
+  /** Lasts until the lease is over. */
   async #reign() {
     const { lost } = this.#lease;
     if (!lost.aborted) await new Promise((resolve) => lost.addEventListener('abort', resolve));
@@ -264,12 +269,12 @@ export class Election extends Emitter {
     this.emit('error', error);
   }
 
-  /** One acquire, and what comes of it. */
+  /** One acquire, and its result. */
   async #campaign(waitMs, deadlineMs) {
     const { ttlMs, priority, address } = this.#options;
     const round = (this.#round = linked(this.#stop.signal));
-    // A node may be at work on a call whose connection is closed, and grant the role after `stop` has looked who holds it: the answer is
-    // waited for. Who waits in line is taken out of it when the connection closes.
+    // A node may still work on a call whose connection is closed, and grant the role after `stop` has looked who holds
+    // it, so the answer is awaited. A call that waits leaves the waiter queue when its connection closes.
     const call = waitMs > 0 ? round : lingering(this.#backend.clock, round.signal, ANSWER_MOST_MS);
     try {
       const options = { instanceId: this.id, ttlMs, priority, address, metadata: this.#metadata, waitMs, deadlineMs, signal: call.signal };
@@ -291,7 +296,7 @@ export class Election extends Emitter {
     const lease = new Lease(this.#backend, this.#options, grant.token);
     const held = await lease.begin(grant, this.#stop.signal);
     if (this.#stop.signal.aborted) {
-      // Stopped meanwhile: nobody has heard of this lease, and nobody may.
+      // Stopped meanwhile: no listener has heard of this lease, and none may.
       lease.end(new Error('stopped'));
       this.#perhapsHeld = true;
       return;
@@ -299,7 +304,7 @@ export class Election extends Emitter {
     this.#perhapsHeld = !held;
     if (!held) return;
     this.#lease = lease;
-    // A listener may stop the election: what is no longer so is not told.
+    // A listener may stop the election: events that are no longer true are not emitted.
     const tell = (...event) => this.#lease === lease && this.emit(...event);
     tell('leader_acquired', lease.token);
     tell('new_state', 'leader');
@@ -337,7 +342,7 @@ export class Election extends Emitter {
     this.emit('new_leader', leader);
   }
 
-  // What the feed tells. Nothing here makes anybody believe; it can only end a belief sooner.
+  // Events of the feed. They can only end a belief sooner, never create one.
 
   #watch() {
     const open = (options) => this.#backend.watch(this.role, options);
@@ -360,7 +365,7 @@ export class Election extends Emitter {
       } catch (error) {
         if (signal.aborted) return;
         onError(error);
-        // The election goes on without the feed, only not as promptly.
+        // Without the feed the election goes on, only less promptly.
         if (final(error) && !(error instanceof FeedCompacted)) return;
       }
       await rest(this.#backend.clock, backoff.next(), signal, { background: true });
@@ -380,7 +385,10 @@ export class Election extends Emitter {
     }
   }
 
-  /** This instance was granted the role. If the wait does not say so, somebody else asked for it: then it asks again. */
+  /**
+   * This instance was granted the role. If the call that waits does not say so, the grant was for another call, and
+   * this one asks again.
+   */
   #ask() {
     const round = this.#round;
     if (!round) return;

@@ -1,9 +1,9 @@
 // Events: `on`, `once`, `off`, for Node and browsers alike.
 
 /**
- * Listeners are called at once and in order. One that throws does not keep the others, or what told of the event, from going on:
- * its error is thrown anew from the event loop, as any uncaught one. An `error` without a listener is not thrown: the loops
- * of this library go on by themselves after what they report.
+ * Listeners are called at once and in order. If one throws, the others and the emitter still go on: its error is
+ * rethrown from the event loop, like any uncaught one. An `error` without a listener is not thrown: the loops of this
+ * library go on by themselves after the errors that they report.
  */
 export class Emitter {
   #listeners = new Map();

@@ -1,4 +1,4 @@
-// What can go wrong, as classes: one a case that a program decides upon.
+// The errors of this library: one class for each case that a program decides upon.
 
 /** The base of every error of this library. */
 export class EldestError extends Error {
@@ -8,22 +8,22 @@ export class EldestError extends Error {
   }
 }
 
-/** Surely not applied: no node took the call before its deadline. The last reason is the `cause`. */
+/** Surely not applied: no node accepted the call before its deadline. The last reason is the `cause`. */
 export class Unavailable extends EldestError {}
 
-/** Perhaps applied: an attempt was lost on its way, and nothing more was heard before the deadline. */
+/** Perhaps applied: an attempt was lost, and no answer came after it before the deadline. */
 export class Indeterminate extends EldestError {
   constructor(message, options) {
     super(message, options);
-    /** Make the same call with this key to learn what became of it; null where a call has none. */
+    /** Make the same call with this key to learn its outcome; null for a call without a key. */
     this.idempotencyKey = options?.idempotencyKey ?? null;
   }
 }
 
-/** An answer that no Eldest node gives: something else listens there. */
+/** An answer that no Eldest node gives: another program listens there. */
 export class BadAnswer extends EldestError {}
 
-/** A problem document that a node answered with; its own class where programs tell the case apart. */
+/** A problem document from a node; there is a subclass for each code that programs handle differently. */
 export class Problem extends EldestError {
   constructor(status, members) {
     super(String(members.detail ?? members.title ?? members.code ?? `status ${status}`));
@@ -32,7 +32,7 @@ export class Problem extends EldestError {
     this.retryable = members.retryable === true;
     this.leaderNode = members.leader_node ?? null;
     this.requestId = members.request_id ?? null;
-    /** Every member of the document, those of the case included. */
+    /** Every member of the document, including those of this code. */
     this.members = members;
   }
 }
@@ -40,13 +40,16 @@ export class Problem extends EldestError {
 export class NotFound extends Problem {}
 
 export class PreconditionFailed extends Problem {
-  /** The revision that is there; null where there is no document. */
+  /** The document's revision; null if the document does not exist. */
   get currentRev() {
     return this.members.current_rev ?? null;
   }
 }
 
-/** A write was to be made in the name of a role, and its token is not, or no longer, the role's: nothing was written, and nothing will be. */
+/**
+ * The write was in the name of a role, and its token is not, or no longer, the role's: nothing was written, and nothing
+ * will be.
+ */
 export class RoleNotHeld extends Problem {
   get role() {
     return this.members.role ?? null;
@@ -61,7 +64,7 @@ export class FeedCompacted extends Problem {
 }
 
 export class LeaseLost extends Problem {
-  /** Who holds the role now, if anybody. */
+  /** The holder of the role now; null if there is none. */
   get leader() {
     return this.members.leader ?? null;
   }
@@ -72,7 +75,10 @@ export class LeaseLost extends Problem {
 }
 
 export class RoleHeld extends Problem {
-  /** `other_leader`, or `conflict`: free when the call arrived, granted to another before it was applied. */
+  /**
+   * `other_leader`, or `conflict`: the role was free when the call arrived, and was granted to another before it was
+   * applied.
+   */
   get outcome() {
     return this.members.outcome === 'conflict' ? 'conflict' : 'other_leader';
   }

@@ -1,17 +1,17 @@
-// The feed: every change, in order, from any node, and on at another one when that ends.
+// The feed: every change, in order, from any node. If the stream ends, it goes on at another node.
 
 import { Backoff, rest } from './clock.js';
 import { BadAnswer, Problem } from './errors.js';
 import { frames, json, StreamBroken } from './sse.js';
 import { linked } from './signals.js';
 
-/** Problems that another attempt may not meet; all others are the caller's to settle. */
+/** Problems that another attempt may not meet; the caller has to settle all others. */
 function passes(error) {
   if (error instanceof BadAnswer) return false;
   return !(error instanceof Problem) || error.status >= 500 || error.status === 421 || error.status === 429;
 }
 
-/** A stream that is opened again wherever it ends. What it yields is up to `Feed` and `Listener`. */
+/** A stream that is reopened whenever it ends. `Feed` and `Listener` decide what it yields. */
 class Reopened {
   #transport;
   #link;
@@ -32,7 +32,7 @@ class Reopened {
     return this.#events.next();
   }
 
-  /** Ends the iteration, one that waits for its next event included. */
+  /** Ends the iteration, even if it waits for its next event. */
   async return(value) {
     this.#link.dispose();
     this.#link.controller.abort();
@@ -87,7 +87,7 @@ class Reopened {
   }
 }
 
-/** Events with their ids. Bookmarks count for going on, and are told only if asked for. */
+/** Events with their ids. Bookmarks count for going on, and are delivered only on request. */
 export class Feed extends Reopened {
   #lastId;
 
@@ -96,7 +96,7 @@ export class Feed extends Reopened {
     this.#lastId = options.since ?? null;
   }
 
-  /** Where to go on after the last event that was told: `client.feed({since})`. */
+  /** Where to go on after the last event that was delivered: `client.feed({since})`. */
   get lastId() {
     return this.#lastId;
   }
@@ -108,13 +108,13 @@ export class Feed extends Reopened {
 
   *taken(frame, value) {
     if (value === null || typeof value !== 'object') throw new BadAnswer('an event that is no object');
-    // Before it is told: who ends the iteration at this event has had it.
+    // This is set before the event is yielded: if the iteration ends there, the reader has had the event.
     if (frame.id) this.#lastId = frame.id;
     if (frame.event !== 'bookmark' || this.options.bookmarks) yield value;
   }
 }
 
-/** The messages of a channel: at most once, and none of those that are sent while it is opened again. */
+/** The messages of a channel: at most once, and without those that are sent while it is reopened. */
 export class Listener extends Reopened {
   request() {
     return { path: this.options.path };

@@ -1,4 +1,4 @@
-// What programs import.
+// Everything that programs import.
 
 export { Broker } from './broker.js';
 export { Client } from './client.js';

@@ -1,14 +1,14 @@
-// The base of a leaderfeed on a store of one's own: six methods, and the algorithm is here.
+// The base of a leaderfeed on your own store: you write six methods, and the algorithm is here.
 //
-// Whoever sees no heartbeat for a random time elects itself. That is as safe as the store below makes it: two that elect
-// themselves in the same moment both lead until the subscription tells them apart, and there are no tokens. On an Eldest cluster
-// use `LeaderFeed`, where one holds a lease.
+// A node that sees no heartbeat for a random time elects itself. That is as safe as the store below makes it: two nodes
+// that elect themselves in the same moment both lead until the subscription tells them apart, and there are no tokens.
+// On an Eldest cluster use `LeaderFeed`, where the leader holds a lease.
 
 import { systemClock } from './clock.js';
 import { Emitter } from './emitter.js';
 import { randomId } from './signals.js';
 
-/** Calls `method` with a callback `done`, and takes a promise instead just as well. */
+/** Calls `method` with a callback `done`; the method may return a promise instead. */
 function called(method, ...values) {
   return new Promise((resolve, reject) => {
     const done = (error, value) => (error ? reject(error) : resolve(value));
@@ -17,7 +17,7 @@ function called(method, ...values) {
   });
 }
 
-/** Promise and callback alike. */
+/** Supports a promise and a callback. */
 export function answered(promise, callback) {
   if (typeof callback === 'function') {
     promise.then((value) => callback(null, value), (error) => callback(error));
@@ -25,7 +25,7 @@ export function answered(promise, callback) {
   return promise;
 }
 
-/** The defaults and the relations between them. */
+/** The defaults of the timings, and the relations between them. */
 export function timings(options = {}) {
   const heartbeatIntervalMs = options.heartbeatIntervalMs ?? 1000;
   const electionTimeoutMinMs = options.electionTimeoutMinMs ?? 2 * heartbeatIntervalMs;
@@ -60,7 +60,10 @@ export class LeaderFeedBase extends Emitter {
     return this.#status;
   }
 
-  /** True only for as long as no other may have elected itself: the shortest election timeout after its last heartbeat was sent. */
+  /**
+   * True only while no other node may have elected itself: the shortest election timeout after this node's last
+   * heartbeat was sent.
+   */
   get isLeader() {
     return this.#state === 'leader' && this.#clock.now() < this.#until;
   }
@@ -86,7 +89,7 @@ export class LeaderFeedBase extends Emitter {
       this.#status = 'stopped';
       throw error;
     }
-    // `stop` was called meanwhile: it ends what was begun.
+    // `stop` was called meanwhile: it ends the work that was begun.
     if (this.#status !== 'starting') return;
     this.#status = 'started';
     this.emit('subscribe started');
@@ -105,7 +108,7 @@ export class LeaderFeedBase extends Emitter {
     try {
       await this.#starting;
     } catch {
-      // Whoever called `start` is told; there is nothing to end.
+      // The caller of `start` gets the error; there is nothing to end.
       return;
     }
     try {
@@ -128,7 +131,7 @@ export class LeaderFeedBase extends Emitter {
     else this.#heard(id);
   }
 
-  // What a store of one's own fills in. Each calls `done(error?)`, or returns a promise.
+  // The methods that your store fills in. Each calls `done(error?)`, or returns a promise.
 
   _start(options, done) {
     done();
@@ -154,7 +157,10 @@ export class LeaderFeedBase extends Emitter {
     done(new Error('_elect is to be written'));
   }
 
-  /** A heartbeat was seen: everybody's election timeout begins anew, and one that led before another does so no more. */
+  /**
+   * A heartbeat was seen: the election timeout of each node starts again, and a node that led before another does not
+   * lead any more.
+   */
   #heard(leader) {
     if (this.#status !== 'started') return;
     this.#await();

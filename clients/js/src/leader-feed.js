@@ -28,7 +28,9 @@ export class LeaderFeed extends Emitter {
     this.id = options.id ?? randomId();
   }
 
-  /** `table`, `collection` or `channel` names the role; the documents below `{table}/` are its data, told of as `change`. */
+  /**
+   * `table`, `collection` or `channel` names the role; the documents below `{table}/` are its data, and emit `change`.
+   */
   start(options = {}, callback) {
     return answered(this.#start(options), callback);
   }
@@ -39,7 +41,7 @@ export class LeaderFeed extends Emitter {
     if (!name) throw new TypeError('name a table, a collection or a channel');
     this.#table = name;
     const { heartbeatIntervalMs, electionTimeoutMinMs, electionTimeoutMaxMs, heldBy } = this.#options;
-    // A silent leader is followed by another one within the longest election timeout; a lease lasts 1 s at least.
+    // A silent leader is replaced within the longest election timeout; a lease lasts 1 s at least.
     const ttlMs = Math.max(electionTimeoutMaxMs, 1000);
     this.#election = new Election(this.#client, name, {
       instanceId: this.id,
@@ -79,7 +81,7 @@ export class LeaderFeed extends Emitter {
     return this.#election?.token ?? null;
   }
 
-  /** What commands are issued with, in the place of `r`, `db`, `pub` and `sub`. */
+  /** Issues commands; it takes the place of `r`, `db`, `pub` and `sub`. */
   get client() {
     return this.#client;
   }

@@ -1,35 +1,37 @@
-// One grant of a role, kept: renewed in the background, believed in only for as long as it certainly lasts.
+// One grant of a role, kept: renewed in the background, and believed only as long as it certainly lasts.
 
 import { EldestError, LeaseLost } from './errors.js';
 import { rest } from './clock.js';
 import { linked } from './signals.js';
 import { graceMs, Ties } from './ties.js';
 
-/** By how much clocks of two machines may differ in pace, and how coarse a timer may be. */
+/** How much the clocks of two machines may differ in pace, and how coarse a timer may be. */
 const DRIFT = 0.01;
 const MARGIN_MS = 10;
-/** After a renewal that failed, the next one: a part of what is left, but not more often than this. */
+/** The pause after a failed renewal: a part of the time left, but at least this long. */
 const RETRY_PART = 0.2;
 const RETRY_LEAST_MS = 50;
-/** So that a node that says nothing leaves time for another one. */
+/** The limit of one attempt of a renewal, so that a silent node leaves time for another one. */
 const ATTEMPT_PART = 1 / 3;
 const ATTEMPT_LEAST_MS = 100;
 
-/** A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then. */
+/** `stop` does not hang if the cluster is away: the lease lapses by its ttl then. */
 export const RELEASE_MS = 1_000;
-/** Of that, the part in which a call that asks for the role may still be answered. */
+/** The part of that time in which a call that asks for the role may still be answered. */
 export const ANSWER_MOST_MS = RELEASE_MS / 2;
 
 export const TTL_MS = 30_000;
 export const RENEW_EVERY_MS = 10_000;
 
-/** For how long a holder may believe, from the moment it sent the request. */
+/** How long a holder may believe, from the moment it sent the request. */
 export function believable(ttlMs, expiresInMs) {
   const span = Math.min(ttlMs, expiresInMs);
   return span - span * DRIFT - MARGIN_MS;
 }
 
-/** Gives back what an acquire may have been granted that was given up while it waited, or whose answer never came. */
+/**
+ * Gives the role back if it was granted to an acquire that was abandoned while it waited, or whose answer never came.
+ */
 export async function abandon(backend, role, instanceId, deadlineMs) {
   const end = backend.clock.now() + deadlineMs;
   const held = await backend.get(role, { deadlineMs });
@@ -40,7 +42,7 @@ export async function abandon(backend, role, instanceId, deadlineMs) {
 export class Lease {
   #backend;
   #until = -Infinity;
-  /** What was sent before proves nothing. */
+  /** Answers to requests that were sent before this time prove nothing. */
   #doubtedAt = -Infinity;
   #ties = null;
   #hurry = new AbortController();
@@ -63,24 +65,25 @@ export class Lease {
     this.onHeartbeatError = options.onHeartbeatError ?? (() => {});
   }
 
-  /** Read off the clock at every call: no timer has to have fired. */
+  /** Reads the clock at every call, and does not depend on a timer. */
   get held() {
     return !this.#ended.signal.aborted && this.#backend.clock.now() < this.#until;
   }
 
-  /** Aborts when the lease is over, for whatever reason; the reason is its own. */
+  /** Aborts when the lease is over, for any reason; that reason is the signal's reason. */
   get lost() {
     return this.#ended.signal;
   }
 
-  /** For how much longer it is believed in. */
+  /** How much longer the lease is believed. */
   get leftMs() {
     return this.held ? this.#until - this.#backend.clock.now() : 0;
   }
 
   /**
-   * Begins with what the acquire answered. A grant that was waited for may be as old as the wait: it is renewed first, and believed
-   * in from that renewal's sending on. So is one that is nearly over on arrival. Returns whether it is held.
+   * Begins with the answer to the acquire. A grant that was waited for may be as old as the wait: it is renewed first,
+   * and believed from the sending of that renewal. The same is done with a grant that is nearly over on arrival.
+   * Returns whether the lease is held.
    */
   async begin(grant, signal) {
     if (!grant.waited) this.#believe(grant);
@@ -90,14 +93,14 @@ export class Lease {
     return this.held;
   }
 
-  /** Nobody believes in it any more; what is under way is given up. */
+  /** Ends all belief in the lease, and cancels calls that are running. */
   end(reason) {
     if (this.#ended.signal.aborted) return;
     this.#cancelExpiry();
     this.#ended.abort(reason);
   }
 
-  /** Ends it, and gives the role to the next at once. Throws what kept the release from being made. */
+  /** Ends the lease, and gives the role to the next at once. Throws the error that prevented the release. */
   async release(options) {
     this.end(new Error('released'));
     await this.#work;
@@ -133,7 +136,7 @@ export class Lease {
     this.#cancelExpiry = clock.after(this.#until - clock.now(), () => this.#late(), { background: true });
   }
 
-  /** A renewal that is still under way cannot tell of it any more. */
+  /** A renewal that is still running cannot report this any more. */
   #late() {
     if (this.lost.aborted) return;
     const error = new EldestError('no renewal came through in time');
@@ -156,7 +159,7 @@ export class Lease {
       await this.#rest(Math.min(pause, this.leftMs));
       if (!this.held) break;
       const hurry = (this.#hurry = new AbortController());
-      // What is under way when a tie breaks is worth nothing: it names the old number.
+      // A renewal that runs when a tie breaks is worth nothing: it names the old number.
       const renewed = await this.#renew(this.leftMs, hurry.signal);
       if (hurry.signal.aborted) pause = 0;
       else pause = renewed ? this.renewEveryMs : Math.max(RETRY_LEAST_MS, this.leftMs * RETRY_PART);
@@ -170,7 +173,7 @@ export class Lease {
     early.dispose();
   }
 
-  /** Whether it was renewed. Anything but `LeaseLost` leaves what is believed as it was. */
+  /** Returns whether the lease was renewed. Any error but `LeaseLost` leaves the belief as it was. */
   async #renew(withinMs, outer) {
     const { role, instanceId, token, ttlMs } = this;
     const attemptTimeoutMs = Math.max(ATTEMPT_LEAST_MS, Math.min(this.#attemptMs, withinMs * ATTEMPT_PART));

@@ -1,7 +1,7 @@
-// The connection that a lease ends with. Under Node it is one of its own that does not keep the process from ending: a program that is
-// done ends, as it did when there was a lease alone, and the role is free.
+// The connection that a lease ends with. Under Node it is a separate connection that does not keep the process from
+// ending: a program that has finished ends, as it did with a lease alone, and the role is free.
 
-/** `{status, body, close}`: the body a web stream. Throws what the connection throws. */
+/** `{status, body, close}`, where the body is a web stream. Throws the connection's error. */
 export async function openLine(fetch, ownFetch, url, { method, headers, signal, tls }) {
   if (!ownFetch && globalThis.process?.versions?.node) return overNode(url, { method, headers, signal, tls });
   const response = await fetch(url, { method, headers, signal, cache: 'no-store', redirect: 'manual' });
@@ -16,7 +16,7 @@ async function overNode(url, { method, headers, signal, tls }) {
     sending.on('socket', (socket) => socket.unref());
     sending.on('error', reject);
     sending.on('response', (incoming) => {
-      // What breaks off later is told by the body.
+      // The body reports an error that comes later.
       incoming.on('error', () => {});
       resolve({ status: incoming.statusCode, body: Readable.toWeb(incoming) });
     });

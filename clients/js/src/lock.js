@@ -1,4 +1,4 @@
-// A lock: a role that is held for as long as a piece of work takes.
+// A lock: a role that is held during a piece of work.
 
 import { RoleHeld } from './errors.js';
 import { Lease, RENEW_EVERY_MS, TTL_MS } from './lease.js';
@@ -22,7 +22,7 @@ export class LockGuard {
     if (grant.outcome === 'other_leader' || grant.outcome === 'conflict') throw held(role, grant);
     const lease = new Lease(backend, wanted, grant.token);
     if (await lease.begin(grant, options.signal)) return new LockGuard(lease);
-    // What nobody knows of here must not stay held there.
+    // The caller never learns of this lease, so it must not stay held.
     await lease.release().catch(() => {});
     options.signal?.throwIfAborted();
     throw lease.lost.reason;
@@ -32,22 +32,22 @@ export class LockGuard {
     return this.#lease.role;
   }
 
-  /** Give it to whatever the lock protects: it rises with every grant, so that a late writer is told apart. */
+  /** Rises with every grant: pass it to the resource that the lock protects, so that it can refuse a late writer. */
   get token() {
     return this.#lease.token;
   }
 
-  /** Read off a monotonic clock at every call. */
+  /** Reads a monotonic clock at every call. */
   get held() {
     return this.#lease.held;
   }
 
-  /** An `AbortSignal` that aborts when the lock is over: pass it on to what must not outlive it. */
+  /** An `AbortSignal` that aborts when the lock is over: pass it to work that must not outlive the lock. */
   get lost() {
     return this.#lease.lost;
   }
 
-  /** Gives it to the next at once. One that was lost meanwhile is no error. */
+  /** Gives the lock to the next at once. A lock that was lost meanwhile is no error. */
   release(options) {
     return this.#lease.release(options);
   }

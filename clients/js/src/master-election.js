@@ -1,4 +1,4 @@
-// `MasterElection`: election, registry and slaves in one object, under the names that programs written for Redis know.
+// `MasterElection`: election, registry and slaves in one object, with the names that programs written for Redis use.
 
 import { Client } from './client.js';
 import { Election } from './election.js';
@@ -7,7 +7,7 @@ import { NotFound } from './errors.js';
 import { Registry, UNREGISTER_MS } from './registry.js';
 import { randomId } from './signals.js';
 
-/** The events of `Election` and `Registry`, and what they are called here. */
+/** The events of `Election` and `Registry`, and their names here. */
 const ELECTION_EVENTS = {
   leader_acquired: 'master-acquired',
   leader_lost: 'master-lost',
@@ -27,14 +27,14 @@ export class MasterElection extends Emitter {
   #capabilities = {};
   #moves = Promise.resolve();
   #registered = false;
-  /** A first election has been decided since `start`: until then no node was there that could take a registration. */
+  /** A first election has been decided since `start`: until then no node could accept a registration. */
   #decided = false;
-  /** This process is in the registry; it may be where a registration was sent. */
+  /** `entered`: this process is in the registry. `perhapsEntered`: a registration was sent, so it may be. */
   #entered = false;
   #perhapsEntered = false;
   #stopping = new AbortController();
   #starting = null;
-  /** A master that has become a slave while this process was not master yet. */
+  /** A master that has become a slave before this process was master. */
   #predecessor = null;
 
   constructor(
@@ -97,7 +97,7 @@ export class MasterElection extends Emitter {
     for (const event of ['error', 'heartbeat_error']) this.#registry.on(event, (error) => this.emit('error', error));
   }
 
-  /** It may have become a slave before this process knew that it is master, and is told of all the same. */
+  /** It may have become a slave before this process knew that it is master, and is reported all the same. */
   #tellPredecessor() {
     const predecessor = this.#predecessor;
     this.#predecessor = null;
@@ -105,8 +105,8 @@ export class MasterElection extends Emitter {
   }
 
   /**
-   * Resolves when the first election is over, and this process is in the registry, as master or slave. Where no node can be reached for 5 s
-   * it goes on trying in the background, and tells of it as `error`.
+   * Resolves when the first election is over, and this process is in the registry, as master or slave. If no node can
+   * be reached for 5 s, it goes on trying in the background, and emits `error`.
    */
   start() {
     this.#starting = this.#start();
@@ -126,8 +126,8 @@ export class MasterElection extends Emitter {
   }
 
   /**
-   * Gives the lock to the next at once, and takes this process out of the registry; within a second. What could not be done is told as `error`,
-   * and lapses: the lock with `lockTtl`, the entry with `slaveTimeout`.
+   * Gives the lock to the next at once, and takes this process out of the registry, within a second. If either fails,
+   * `error` is emitted, and the lock lapses with `lockTtl`, the entry with `slaveTimeout`.
    */
   async stop() {
     this.#registered = false;
@@ -135,7 +135,7 @@ export class MasterElection extends Emitter {
     const released = this.#election.stop();
     await this.#moves;
     await Promise.all([released, this.#leave()]);
-    // A start that this has cut short leaves nothing behind; whoever called it learns how it ended.
+    // A start that was cut short leaves nothing behind; its caller learns how it ended.
     await this.#starting?.catch(() => {});
   }
 
@@ -175,13 +175,13 @@ export class MasterElection extends Emitter {
     return this.#metadata;
   }
 
-  /** Others see it in `getSlaves` a moment later. */
+  /** Others see the new value in `getSlaves` a moment later. */
   setMetadata(metadata) {
     this.#metadata = metadata;
     this.#moved();
   }
 
-  /** This process's capabilities, or another process altogether; whoever registers another one sends its heartbeats too. */
+  /** Registers this process's capabilities, or another process: then the caller sends its heartbeats too. */
   async registerProcess(info) {
     if (info.processId === this.#nodeId) {
       this.#capabilities = info.capabilities ?? {};
@@ -194,8 +194,8 @@ export class MasterElection extends Emitter {
   }
 
   /**
-   * An entry that has lapsed is written anew if it is this process's, and else left alone. Whatever else goes wrong is told as
-   * `error`: this is called from loops that nobody watches.
+   * A lapsed entry is written again if it is this process's, and otherwise left alone. Any other error is emitted as
+   * `error`, because the loops that call this ignore rejections.
    */
   async updateProcessHeartbeat(processId) {
     try {
@@ -224,7 +224,7 @@ export class MasterElection extends Emitter {
     await this.#registry.unregister(processId);
   }
 
-  /** Derived from the id; null where no such process is there. */
+  /** Derived from the id; null if there is no such process. */
   async getProcessChannel(processId) {
     return (await this.#registry.process(processId))?.channel ?? null;
   }
@@ -255,12 +255,14 @@ export class MasterElection extends Emitter {
     return (await this.getSlaves()).length;
   }
 
-  /** A master is no slave of its own, although its entry may say so for a moment. */
+  /** A master is not one of its slaves, although its entry may say so for a moment. */
   #isItself(nodeId) {
     return nodeId === this.#nodeId && this.getIsMaster();
   }
 
-  /** Writes what this process is now into the registry; one after the other, so that the last word stays. */
+  /**
+   * Writes the present role of this process into the registry; one write after the other, so that the last one stays.
+   */
   #moved({ onlyIfMissing = false } = {}) {
     this.#moves = this.#moves.then(async () => {
       if (!this.#registered || (onlyIfMissing && this.#entered)) return;
@@ -294,8 +296,8 @@ function nodesOfTheEnvironment() {
 }
 
 /**
- * Makes the one `MasterElection` of this process and starts it. The client may be left out: then the nodes are those of
- * `ELDEST_URL`, or the one at port 9000 of this machine.
+ * Makes the one `MasterElection` of this process and starts it. Without a client, the nodes are those of `ELDEST_URL`
+ * or `ELDEST_NODES`, or the one at port 9000 of this machine.
  */
 export async function initialize(...settings) {
   if (instance) throw new Error('the master election is initialized already');
@@ -315,7 +317,7 @@ export function getMasterElection() {
   return instance;
 }
 
-/** Stops the one that `initialize` made; after that another one can be. */
+/** Stops the election that `initialize` made; after that another one can be made. */
 export async function shutdown() {
   const ending = instance;
   instance = null;

@@ -1,9 +1,10 @@
-// Roles in this process's memory, for tests of programs that use `Election` or `LockGuard`; and a clock that is moved by hand.
+// Roles in this process's memory, for tests of programs that use `Election` or `LockGuard`; and a clock that is moved
+// by hand.
 
 import { systemClock } from './clock.js';
 import { LeaseLost } from './errors.js';
 
-/** A watcher that does not read is let go beyond this many events. */
+/** A watcher that does not read is dropped after this many events. */
 const QUEUE_MOST = 1024;
 
 export class MemoryBackend {
@@ -15,7 +16,9 @@ export class MemoryBackend {
     this.clock = clock;
   }
 
-  /** As a cluster: the first of the highest priority is next; who waits is granted the role the moment it is free. */
+  /**
+   * Like a cluster: the first waiter of the highest priority is next, and is granted the role the moment it is free.
+   */
   async acquire(role, options) {
     options.signal?.throwIfAborted();
     const sentAt = this.clock.now();
@@ -59,7 +62,7 @@ export class MemoryBackend {
     return { role, leader: leader(holder), token, ttl_ms: ttlMs, acquired_at: acquiredAt, expires_in_ms, waiting: waiting.length };
   }
 
-  /** Takes the role from whoever holds it, as if its lease had run out: for tests of what happens then. */
+  /** Takes the role from its holder, as if its lease had run out: for tests of what happens then. */
   expire(role) {
     const state = this.#state(role);
     if (state.holder) this.#free(state, 'expired');
@@ -171,7 +174,7 @@ function leader({ instanceId, address, metadata }) {
   return { instance_id: instanceId, address: address ?? null, metadata: metadata ?? null };
 }
 
-/** A clock that stands still until `advance`: give it to a `MemoryBackend`, and the elections on it live by it. */
+/** A clock that stands still until `advance`: give it to a `MemoryBackend`, and the elections on it use it. */
 export class ManualClock {
   #now = 0;
   #timers = new Set();
@@ -186,7 +189,7 @@ export class ManualClock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Lets `ms` pass: every timer that is due fires in its turn, and what waits for it runs before the next one. */
+  /** Lets `ms` pass: due timers fire in order, and code that waits for one runs before the next one fires. */
   async advance(ms) {
     const end = this.#now + ms;
     await settled();
@@ -202,13 +205,13 @@ export class ManualClock {
     this.#now = end;
   }
 
-  /** Time passes, but no timer fires: a process that was held up. */
+  /** Time passes, but no timer fires: like a process that was held up. */
   skip(ms) {
     this.#now += ms;
   }
 }
 
-/** Everything that is ready to run has run. */
+/** Resolves when everything that is ready to run has run. */
 function settled() {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

@@ -1,9 +1,10 @@
-// What `fetch` cannot do under Node: trust a CA of one's own, and show a certificate. Only as much of it as a client here needs.
+// Two things that `fetch` cannot do under Node: trust a private CA, and show a certificate. It has only what this
+// client needs.
 
-/** Less than the time after which a node closes what is idle. */
+/** This is less than the time after which a node closes idle connections. */
 const IDLE_MS = 30_000;
 
-/** A function like `fetch` that goes by these certificates: `{ca, cert, key}`, each a text in PEM. */
+/** A function like `fetch` that uses these certificates: `{ca, cert, key}`, each a text in PEM. */
 export function fetchOverTls({ ca, cert, key }) {
   let agent;
   return async (url, { method = 'GET', headers, body, signal } = {}) => {
@@ -18,7 +19,7 @@ export function fetchOverTls({ ca, cert, key }) {
         socket.once('secureConnect', () => (secured = true));
       });
       sending.on('error', (error) => {
-        // Before the handshake is over, nothing of a request has left.
+        // Before the handshake is over, no part of a request has left.
         if (!secured) error.syscall ??= 'connect';
         reject(signal?.aborted ? signal.reason : error);
       });
@@ -29,7 +30,7 @@ export function fetchOverTls({ ca, cert, key }) {
 }
 
 function answer(incoming, Readable) {
-  // What breaks off later is told by the body.
+  // The body reports an error that comes later.
   incoming.on('error', () => {});
   const status = incoming.statusCode;
   const empty = status === 204 || status === 304;

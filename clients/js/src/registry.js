@@ -1,4 +1,4 @@
-// Processes: who is there, and what it can do. Entries lapse by themselves when their process says nothing more.
+// Processes: which are there, and what they can do. An entry lapses by itself when its process is silent.
 
 import { Backoff, rest, systemClock } from './clock.js';
 import { Emitter } from './emitter.js';
@@ -11,18 +11,18 @@ const HEARTBEAT_EVERY_MS = 10_000;
 /** A heartbeat that takes longer makes room for the next one. */
 const BEAT_MOST_MS = 10_000;
 
-/** `stop` does not hang on a cluster that is away: the entry lapses by its ttl then. */
+/** `stop` does not hang if the cluster is away: the entry lapses by its ttl then. */
 export const UNREGISTER_MS = 1_000;
 
-/** What the feed tells of processes. */
+/** The feed's events about processes. */
 const FEED_KINDS = ['process_registered', 'process_changed', 'process_removed'];
 
-/** What an entry says besides its role, to compare. */
+/** Everything in an entry except its role, for a comparison. */
 const saying = ({ identifier, capabilities, metadata }) => JSON.stringify([identifier, capabilities, metadata]);
 
 const path = (id, verb) => `/v1/processes/${segment(id, 'process')}${verb ? `/${verb}` : ''}`;
 
-/** The calls as they are; `Registry` is made of them. */
+/** The bare calls; `Registry` is made of them. */
 export class Processes {
   #transport;
 
@@ -34,7 +34,10 @@ export class Processes {
     return this.#transport.clock;
   }
 
-  /** `guarded`: only who shows this client's secret may speak for the process from now on; by itself where the client was told one. */
+  /**
+   * `guarded`: only a client that shows this client's secret may speak for the process from now on; the default if the
+   * client was given a secret.
+   */
   async put(id, { identifier, role, capabilities, metadata, ttlMs, signal, deadlineMs, idempotencyKey, guarded } = {}) {
     const body = { identifier: identifier ?? id, role, capabilities, metadata, ttl_ms: ttlMs };
     const shown = guarded ?? this.#transport.secretIsNamed;
@@ -42,7 +45,7 @@ export class Processes {
     return object((await this.#transport.call(spec)).body, 'process');
   }
 
-  /** `NotFound` when it is not registered, or not any more. */
+  /** `NotFound` if it is not registered, or no longer. */
   async heartbeat(id, { signal, deadlineMs, guarded } = {}) {
     const shown = guarded ?? this.#transport.secretIsNamed;
     const spec = { method: 'POST', path: path(id, 'heartbeat'), body: {}, shown, signal, deadlineMs };
@@ -67,7 +70,7 @@ export class Processes {
     }
   }
 
-  /** `NotFound` where there is none; after an attempt of unknown outcome that was that attempt's work. */
+  /** `NotFound` if there is none. After an attempt of unknown outcome it counts as deleted: that attempt did it. */
   async delete(id, { signal, deadlineMs, guarded } = {}) {
     let lost = false;
     const onLost = () => (lost = true);
@@ -101,7 +104,7 @@ export class Registry extends Emitter {
     this.#clock = client.processes.clock ?? systemClock;
     this.#feed = (wanted) => client.feed(wanted);
     this.id = options.id ?? randomId();
-    // Nobody comes back under a name that was drawn, so nobody else need speak for it.
+    // No process comes back under a random id, so no other client needs to speak for it.
     this.#guarded = options.id === undefined ? true : undefined;
     this.#entry = {
       identifier: options.identifier ?? this.id,
@@ -119,17 +122,17 @@ export class Registry extends Emitter {
     };
   }
 
-  /** What this process is registered as. */
+  /** The registered entry of this process. */
   get entry() {
     return { id: this.id, ...this.#entry };
   }
 
-  /** Where messages for this process are sent to: `client.channels.listen(registry.channel)`. */
+  /** Where messages for this process are sent: `client.channels.listen(registry.channel)`. */
   get channel() {
     return `worker:slave:${this.id}`;
   }
 
-  /** Registers this process, with what has changed of its entry, and sends heartbeats until `unregister` or `stop`. */
+  /** Registers this process, with changes of its entry, and sends heartbeats until `unregister` or `stop`. */
   async register(changes = {}, { signal } = {}) {
     this.#entry = { ...this.#entry, ...changes };
     const entry = await this.#processes.put(this.id, { ...this.#entry, guarded: this.#guarded, signal });
@@ -160,7 +163,10 @@ export class Registry extends Emitter {
     return this.#list({ identifier });
   }
 
-  /** The process that holds the role `leaderOf`; where none was named, the one that calls itself master. Null where there is none. */
+  /**
+   * The process that holds the role `leaderOf`; if none was named, the one that calls itself master. Null if there is
+   * none.
+   */
   async master() {
     const { leaderOf, masterRole } = this.#options;
     if (leaderOf === null) {
@@ -197,7 +203,7 @@ export class Registry extends Emitter {
     }
   }
 
-  /** This process, or another one, is gone from the registry at once. One that was not there is no error. */
+  /** Removes this process, or another one, from the registry at once. If it was not there, that is no error. */
   async unregister(id = this.id, options = {}) {
     if (id === this.id) await this.#quiet();
     try {
@@ -208,8 +214,9 @@ export class Registry extends Emitter {
   }
 
   /**
-   * Begins to tell of `slave_registered`, `slave_changed` and `slave_removed`. Resolves when it is known who is there, or when the first attempt to
-   * learn that has failed: whoever comes after it is known is told of. Goes on by itself at another node, until `stop`.
+   * Begins to emit `slave_registered`, `slave_changed` and `slave_removed`. Resolves when the present slaves are known,
+   * or when the first attempt to learn them has failed: a slave that comes later is reported. Goes on by itself at
+   * another node, until `stop`.
    */
   async watch() {
     if (this.#stop.signal.aborted) this.#stop = new AbortController();
@@ -222,7 +229,10 @@ export class Registry extends Emitter {
     return this;
   }
 
-  /** Unregisters, if it was registered, and ends everything within a second. An entry that stays lapses, and is told as `error`. */
+  /**
+   * Unregisters, if it was registered, and ends everything within a second. If that fails, `error` is emitted and the
+   * entry lapses.
+   */
   async stop() {
     const registered = this.#heart !== null;
     this.#stop.abort();
@@ -317,7 +327,10 @@ export class Registry extends Emitter {
     opened();
   }
 
-  /** The first bookmark of a feed says that nothing after it is missed; then, and when the state is another one, all are read. */
+  /**
+   * The first bookmark of a feed says that nothing after it is missed. All slaves are read then, and when the state was
+   * replaced.
+   */
   async *#events(signal, failed) {
     let begun = false;
     const onError = (error) => {
@@ -336,7 +349,7 @@ export class Registry extends Emitter {
     if (found) this.#tellCame(found, before);
   }
 
-  /** Who is a slave no longer, or none that the filter lets pass, has gone from among the slaves. */
+  /** A process that is no longer a slave, or that the filter no longer passes, has left the slaves. */
   async #changed(event) {
     if (!this.#known.has(event.process)) return this.#came(event);
     const found = event.role === this.#options.slaveRole ? await this.slave(event.process) : null;
@@ -344,7 +357,7 @@ export class Registry extends Emitter {
     else this.#went(event.process);
   }
 
-  /** `before` is the role that it had, if it was there in another one. */
+  /** `before` is the role that the process had, if it was there in another one. */
   #tellCame(process, before) {
     this.#known.set(process.id, process);
     this.emit('slave_registered', process, before);

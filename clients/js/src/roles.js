@@ -1,4 +1,4 @@
-// Roles: leases with fencing tokens. The calls as they are; `Election` and `LockGuard` are made of them.
+// Roles: leases with fencing tokens. These are the bare calls; `Election` and `LockGuard` are made of them.
 
 import { LeaseLost, RoleHeld } from './errors.js';
 import { frames, json } from './sse.js';
@@ -15,7 +15,7 @@ function wanted(options) {
   };
 }
 
-/** What an acquire granted, with the time since when its span counts. */
+/** The grant in the answer to an acquire, with the time from which its span counts. */
 function grant(answer, waitMs) {
   const body = object(answer.body, 'acquire');
   return {
@@ -24,7 +24,7 @@ function grant(answer, waitMs) {
     leader: body.leader ?? null,
     token: token(body.token, 'acquire'),
     expiresInMs: span(body.expires_in_ms, 'acquire'),
-    // An answer to one that waited, or that was asked twice, may tell of an older grant.
+    // The answer to a call that waited, or that was sent twice, may report an older grant.
     sentAt: answer.firstSentAt,
     waited: waitMs > 0,
   };
@@ -37,7 +37,7 @@ export class Roles {
     this.#transport = transport;
   }
 
-  /** The grant; `RoleHeld` where another has it, with `waitMs` at the end of the wait. */
+  /** Resolves with the grant; `RoleHeld` if another has the role, after `waitMs` if it is set. */
   async acquire(role, options) {
     const waitMs = options.waitMs ?? 0;
     const body = { ...wanted(options), priority: options.priority, wait_ms: waitMs || undefined };
@@ -56,9 +56,10 @@ export class Roles {
   }
 
   /**
-   * Ties the lease to a connection to one node, under a number: when this process has closed it, and `graceMs` are over, the node ends
-   * the lease, unless a renewal has named a greater number. `{events, close}`: first `tied`, with the renewal that this was; then `renew`,
-   * when a new leader is to be told, and `stopping`, when the node lets go.
+   * Ties the lease to a connection to one node, under a number. If this process has closed it, and `graceMs` are over,
+   * the node ends the lease, unless a renewal has named a greater number. Resolves with `{events, close}`: first
+   * `tied`, with the renewal that this was; then `renew`, to renew at once for a new leader, and `stopping`, when the
+   * node lets go.
    */
   async tie(role, { instanceId, token: held, ttlMs, tie, graceMs, signal }) {
     const query = { instance_id: instanceId, token: held, ttl_ms: ttlMs, tie, grace_ms: graceMs };
@@ -67,7 +68,10 @@ export class Roles {
     return { events: ties(body, clock, sentAt), close };
   }
 
-  /** Gives the role up, or throws `LeaseLost`. One that is lost after an attempt of unknown outcome was that attempt's work. */
+  /**
+   * Gives the role up, or throws `LeaseLost`. If the lease is lost after an attempt of unknown outcome, that attempt
+   * released it.
+   */
   async release(role, { instanceId, token: held, signal, deadlineMs }) {
     const body = { instance_id: instanceId, token: held };
     let lost = false;
@@ -86,7 +90,7 @@ export class Roles {
     return grant(await this.#transport.call(spec), 0);
   }
 
-  /** Who holds it, and since when; `leader: null` where nobody does. */
+  /** The holder, and since when; `leader: null` if there is none. */
   async get(role, { level, deadlineMs, signal } = {}) {
     return object((await this.#transport.call({ path: path(role), query: { level }, deadlineMs, signal })).body, 'role');
   }
@@ -97,13 +101,18 @@ export class Roles {
     return items((await this.#transport.call({ path: '/v1/roles', query })).body, 'roles');
   }
 
-  /** Whether a token is the present holder's: for what the holder writes to, to turn away those who were. */
+  /**
+   * Whether a token is the present holder's. A resource that the holder writes to can turn away former holders with it.
+   */
   async check(role, held, { level } = {}) {
     const spec = { path: path(role, 'check'), query: { token: held, level } };
     return object((await this.#transport.call(spec)).body, 'check');
   }
 
-  /** The server renews for as long as this iteration lasts. First `{role, instance_id, token, ttl_ms}`; it ends when the role is lost. */
+  /**
+   * The server renews for as long as this iteration lasts. First `{role, instance_id, token, ttl_ms}`; it ends when the
+   * role is lost.
+   */
   async *hold(role, options) {
     const query = {
       instance_id: options.instanceId,
@@ -134,7 +143,7 @@ async function* ties(body, clock, sentAt) {
   }
 }
 
-/** What `Election` and `LockGuard` need of a store of roles; `MemoryBackend` is the other one. */
+/** The part of a store of roles that `Election` and `LockGuard` need; `MemoryBackend` is the other one. */
 export class HttpBackend {
   #roles;
   #feed;
@@ -176,7 +185,7 @@ export class HttpBackend {
     return this.#roles.get(role, options);
   }
 
-  /** Events of the role, and of a state that has become another one. */
+  /** Events of the role, and that the state was replaced by another one. */
   async *watch(role, options) {
     const feed = this.#feed({ ...options, kinds: ['role_acquired', 'role_lost'], prefix: role });
     for await (const event of feed) {
@@ -184,7 +193,7 @@ export class HttpBackend {
     }
   }
 
-  /** Changes of documents whose keys begin so. */
+  /** Changes of documents whose keys begin with `prefix`. */
   changes(prefix, options) {
     return this.#feed({ ...options, kinds: ['change'], prefix });
   }

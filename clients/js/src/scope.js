@@ -2,7 +2,7 @@
 
 import { Election } from './election.js';
 
-/** Tries once to win the role and calls `fn(election)` either way; gives the role up when it is over. */
+/** Tries once to win the role and calls `fn(election)` in both cases; gives the role up when `fn` is over. */
 export async function withElection(store, role, fn, { waitMs = 0, ...options } = {}) {
   const election = new Election(store, role, options);
   try {
@@ -13,7 +13,9 @@ export async function withElection(store, role, fn, { waitMs = 0, ...options } =
   }
 }
 
-/** What `leaderOnly` has begun: one election for each store and role, whatever number of functions it guards. */
+/**
+ * The elections that `leaderOnly` has begun: one for each store and role, for any number of functions that it guards.
+ */
 const shared = new WeakMap();
 
 function sharedElection(store, role, options) {
@@ -29,7 +31,7 @@ function sharedElection(store, role, options) {
   return entry;
 }
 
-/** Begins to stand for the role and waits until it is known who leads; one that failed is begun anew by the next call. */
+/** Begins to stand for the role and waits until it is known who leads; after a failure the next call begins again. */
 async function begun(entry) {
   entry.started ??= entry.election.start().then(() => entry.election.waitForElection());
   try {
@@ -41,8 +43,8 @@ async function begun(entry) {
 }
 
 /**
- * Returns a function that runs `fn` only while this process leads, and else resolves with undefined. Its first call begins to
- * stand for the role; `stop` on it gives the role up, for every function that is guarded by the same role.
+ * Returns a function that runs `fn` only while this process leads, and otherwise resolves with undefined. Its first
+ * call begins to stand for the role; its `stop` gives the role up, for every function that is guarded by the same role.
  */
 export function leaderOnly(store, role, fn, options) {
   const entry = sharedElection(store, role, options);

@@ -1,4 +1,4 @@
-// What is read out of answers, checked: nothing that a server sends makes a program act on `undefined`.
+// Values that are read from answers, checked: no server can make a program act on `undefined`.
 
 import { BadAnswer } from './errors.js';
 
@@ -12,7 +12,7 @@ export function items(value, what) {
   return value;
 }
 
-/** A fencing token: a whole number below 2^53, so that it is exact here too. */
+/** A fencing token: an integer below 2^53, so that it is exact here too. */
 export function token(value, what) {
   if (!Number.isSafeInteger(value) || value < 0) throw new BadAnswer(`${what}: ${value} is no token`);
   return value;
@@ -24,8 +24,8 @@ export function span(value, what) {
 }
 
 /**
- * A value as JSON. `Infinity`, as a number beyond all doubles is read, and `NaN` would be written as null: what somebody has read and
- * writes again would become another value.
+ * A value as JSON. `NaN`, and `Infinity`, which a number beyond all doubles becomes when it is read, would be written
+ * as null: a program that reads a value and writes it again would change it.
  */
 export const encoded = (value) =>
   JSON.stringify(value, (_, part) => {

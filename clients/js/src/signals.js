@@ -1,6 +1,7 @@
-// Abort signals put together. `AbortSignal.any` would do, but some engines keep its parts for as long as the longest lives.
+// Combinations of abort signals. `AbortSignal.any` would do, but some engines keep its parts for as long as the longest
+// lives.
 
-/** A signal that aborts with any of `signals`; `dispose` lets go of them. */
+/** A signal that aborts with any of `signals`; `dispose` removes its listeners. */
 export function linked(...signals) {
   const controller = new AbortController();
   const parts = signals.filter(Boolean);
@@ -16,12 +17,12 @@ export function linked(...signals) {
   return { controller, signal: controller.signal, dispose };
 }
 
-/** A signal that aborts `ms` after another one; `dispose` lets go of that. */
+/** A signal that aborts `ms` after another one; `dispose` removes its listener and timer. */
 export function lingering(clock, signal, ms) {
   const controller = new AbortController();
   let cancel = () => {};
   const begin = () => (cancel = clock.after(ms, () => controller.abort(signal.reason), { background: true }));
-  // What has not begun does not begin.
+  // If `signal` has aborted already, the call must not begin.
   if (signal.aborted) controller.abort(signal.reason);
   else signal.addEventListener('abort', begin);
   const dispose = () => {
@@ -31,10 +32,12 @@ export function lingering(clock, signal, ms) {
   return { signal: controller.signal, dispose };
 }
 
-/** `Symbol.asyncDispose`, for `await using`; a symbol of the same meaning where the engine has none yet. */
+/** `Symbol.asyncDispose`, for `await using`; a symbol of the same meaning if the engine has none yet. */
 export const asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
 
-/** 128 bits by lot, as text. `crypto.randomUUID` is missing on pages that came by plain HTTP; `getRandomValues` is not. */
+/**
+ * 128 random bits, as text. `crypto.randomUUID` is missing on pages that came by plain HTTP; `getRandomValues` is not.
+ */
 export function randomId() {
   if (globalThis.crypto.randomUUID) return globalThis.crypto.randomUUID();
   const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));

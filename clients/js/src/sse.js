@@ -1,14 +1,14 @@
-// Server-sent events, read from a body as it comes. Nothing is queued here: who does not ask for the next event
-// holds the connection back, and the node ends it with `too_slow` when it has to.
+// Server-sent events, read from a body as they come. Nothing is queued here: a reader that does not ask for the next
+// event holds the connection back, and the node ends it with `too_slow` when it has to.
 
 import { BadAnswer } from './errors.js';
 
-/** A message is at most 1 MiB of JSON on one line; beyond this it is no event. */
+/** A message is at most 1 MiB of JSON on one line; anything longer than this is no event. */
 const FRAME_CHARS_MOST = 8 << 20;
-/** A node breaks every silence of 5 s. Three of them, and the node is as good as dead. */
+/** A node sends a sign of life after every 5 s of silence. After three times that long the node is as good as dead. */
 const SILENCE_MS = 15_000;
 
-/** The node has said nothing for too long, or ended the stream. */
+/** The node was silent for too long, or ended the stream. */
 export class StreamBroken extends Error {}
 
 /** Yields `{event, id, data}` until the stream ends, and throws `StreamBroken` if it falls silent. */
@@ -23,7 +23,7 @@ export async function* frames(body, clock, silenceMs = SILENCE_MS) {
       yield* parser.push(decoder.decode(value, { stream: true }));
     }
   } finally {
-    // The connection may be gone already, which is what is wanted.
+    // The connection may be closed already, and that is fine.
     reader.cancel().catch(() => {});
   }
 }

@@ -1,16 +1,19 @@
-// A document that many may write: changed by compare-and-swap alone, so that no change is lost.
+// A document with many writers. It is changed only by compare-and-swap, so no change is lost.
 
 import { Backoff, rest, systemClock } from './clock.js';
 import { NotFound, PreconditionFailed, RoleNotHeld } from './errors.js';
 
-/** Each try that fails means that another writer's went through: so many in a row is a crowd that needs another design. */
+/** Each failed try means that another writer succeeded: so many in a row is a crowd that needs another design. */
 const TRIES_MOST = 16;
 
 export class StateDoc {
   #client;
   #broker;
 
-  /** With a `broker`, every write is made in its name: one that was replaced, and does not know it yet, changes nothing. */
+  /**
+   * With a `broker`, every write is made in its name: a broker that was replaced, and does not know it yet, changes
+   * nothing.
+   */
   constructor(client, key, { initial = null, triesMost = TRIES_MOST, broker } = {}) {
     this.#client = client;
     this.#broker = broker;
@@ -19,7 +22,7 @@ export class StateDoc {
     this.triesMost = triesMost;
   }
 
-  /** `{value, rev}`; the initial value and a `rev` of null where there is no document yet. */
+  /** `{value, rev}`; the initial value and a `rev` of null if the document does not exist yet. */
   async read() {
     try {
       const { value, rev } = await this.#client.docs.get(this.key);
@@ -30,12 +33,12 @@ export class StateDoc {
     }
   }
 
-  /** Writes it only if there is none; `PreconditionFailed` otherwise. */
+  /** Writes the document only if it does not exist; `PreconditionFailed` otherwise. */
   async create(value = this.initial) {
     return this.#write(value, { ifAbsent: true });
   }
 
-  /** Writes over the revision that was read; over null, only if there is none. */
+  /** Writes only if the document still has the revision that was read or, with null, only if it does not exist. */
   async swap(value, rev) {
     return this.#write(value, rev === null ? { ifAbsent: true } : { ifRev: rev });
   }
@@ -53,8 +56,9 @@ export class StateDoc {
   }
 
   /**
-   * Writes what `fn(value)` returns, and reads and calls it again where another writer came first. Nothing is written if it
-   * returns undefined. After an `Indeterminate` the change is there or not: read before you make it once more.
+   * Writes the value that `fn(value)` returns. If another writer came first, it reads and calls `fn` again. Nothing is
+   * written if `fn` returns undefined. After an `Indeterminate` the change may or may not be there: read before you
+   * repeat it.
    */
   async update(fn) {
     const backoff = new Backoff(5, 200);

@@ -1,14 +1,18 @@
-// A lease that ends with a connection: a stream to one node is kept open beside the renewals, and when this process dies, that node
-// frees the role. While the process lives, only renewals decide: one that names a greater number makes an older stream worth nothing.
+// A lease that ends with a connection: in addition to the renewals, a stream to one node is kept open, and if this
+// process dies, that node frees the role. While the process is alive, only renewals decide: one that names a greater
+// number makes an older stream worth nothing.
 
 import { Backoff, rest } from './clock.js';
 import { Problem } from './errors.js';
 
-/** The node waits this long after the connection has closed. Whoever lives and has lost it believes for half of that. */
+/**
+ * The node waits this long after the connection has closed. A holder that is alive and has lost it believes for half of
+ * that.
+ */
 const GRACE_MOST_MS = 1000;
 const GRACE_PART = 1 / 2;
 
-/** With what a role is held: a connection besides the lease, or the lease alone. */
+/** The means by which a role is held: a connection and a lease, or the lease alone. */
 const KINDS = ['connection', 'lease'];
 
 export function heldBy(kind = 'connection') {
@@ -20,10 +24,13 @@ export function graceMs(ttlMs) {
   return Math.min(GRACE_MOST_MS, Math.floor(ttlMs * GRACE_PART));
 }
 
-/** Above what an earlier process under the same name has drawn, as far as the wall clock goes forward; below 2^53, with room to count. */
+/**
+ * Above the numbers of earlier processes under the same name, provided that the wall clock goes forward; below 2^53,
+ * with room to count.
+ */
 const rising = () => Date.now() * 1024 + Math.floor(Math.random() * 1024);
 
-/** What another attempt would meet again: there is no such route, or the lease is not ours. */
+/** Errors that another attempt would meet again: there is no such route, or the lease is not ours. */
 const final = (error) => error instanceof Problem && !error.retryable && error.status < 500 && error.status !== 421;
 
 /** The ties of one grant, one after the other, until `signal` aborts. */
@@ -41,7 +48,7 @@ export class Ties {
     this.number = rising();
   }
 
-  /** A renewal under this number has come through. */
+  /** A renewal under this number has succeeded. */
   proved(number) {
     if (number === this.number) this.#proved();
   }
@@ -60,7 +67,7 @@ export class Ties {
     }
   }
 
-  /** One stream, until it is over and the lease is proved to go on without it. Only then it is closed on this side. */
+  /** One stream, until it is over and the lease is proved to go on without it. Only then is it closed on this side. */
   async #once(signal, backoff) {
     const { role, instanceId, token, ttlMs } = this.#lease;
     const options = { instanceId, token, ttlMs, tie: this.number, graceMs: graceMs(ttlMs), signal };
@@ -73,11 +80,11 @@ export class Ties {
             backoff.reset();
             this.#told.proof(event.renewal);
           } else if (event.kind === 'renew') this.#told.renew();
-          // The node lets go: it frees nothing.
+          // The node lets go: that frees nothing.
           else if (event.kind === 'stopping') then = this.#told.renew;
         }
       } catch {
-        // However it broke, the node may take this process for dead.
+        // In every case the node may take this process for dead.
       }
       if (!signal.aborted) await this.#goOn(signal, then);
     } finally {
@@ -85,7 +92,7 @@ export class Ties {
     }
   }
 
-  /** The next number; resolves when a renewal has named it. */
+  /** Takes the next number; resolves when a renewal has named it. */
   async #goOn(signal, tell) {
     this.number += 1;
     const proved = new Promise((resolve) => {

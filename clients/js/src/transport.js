@@ -7,27 +7,33 @@ import { fetchOverTls } from './node-fetch.js';
 import { encoded } from './shape.js';
 import { linked, randomId } from './signals.js';
 
-/** One call, all its attempts and pauses included; a call that waits has its wait besides. */
+/** The time of one call, with all its attempts and pauses; the wait of a call that waits is added. */
 const DEADLINE_MS = 10_000;
-/** One attempt at one node. A dead machine does not refuse, it says nothing: the others must have their turn. */
+/**
+ * The time of one attempt at one node. A dead machine does not refuse, it stays silent: the other nodes must have their
+ * turn.
+ */
 const ATTEMPT_MS = 3_000;
-/** A node that owes an answer for so long is asked whether it lives, and given up if it does not say so in the same time again. */
+/**
+ * If a node owes an answer for this long, it is asked whether it is alive. If it does not say so within the same time
+ * again, the attempt ends.
+ */
 const SIGN_OF_LIFE_MS = 500;
-/** No attempt begins so near the deadline that it would be cut off on its way: that would only make its outcome unknown. */
+/** No attempt begins so near the deadline that it would be cut off: that would only make its outcome unknown. */
 const LAST_ATTEMPT_MS = 250;
 const LAST_ATTEMPT_PART = 0.2;
-/** The head of a stream: a node that is behind answers once it has caught up, or with 503 after 10 s. */
+/** The time for the head of a stream: a node that is behind answers once it has caught up, or with 503 after 10 s. */
 const STREAM_HEAD_MS = 12_000;
 /** The biggest answer is a page of 4 MiB; a multiple of it, in case that limit rises. */
 const ANSWER_BYTES_MOST = 32 << 20;
 
-/** One JSON text a line. */
+/** Each line is one JSON text. */
 const LINES = 'application/x-ndjson';
 
-/** Errors that tell that no byte of the request has left: its connection was never made. */
+/** Errors that mean that no byte of the request has left: its connection was never made. */
 const CONNECTING = new Set(['connect', 'getaddrinfo']);
 
-/** The same of certificates that are not believed: the handshake comes before every request. */
+/** The same for certificates that are not trusted: the handshake comes before every request. */
 const NOT_BELIEVED = /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_)/;
 
 function neverSent(error) {
@@ -53,9 +59,12 @@ export class Transport {
     this.#bases = list.map((node) => new URL(String(node).trim()).href.replace(/\/+$/, ''));
     if (this.#bases.length === 0) throw new TypeError('name at least one node, as http://host:9000');
     this.#headers = new Headers(options.token ? { authorization: `Bearer ${options.token}` } : {});
-    // What this client shows for what it holds: what everybody can read of a lease is not enough to speak for it.
+    // The secret for the leases of this client: the public part of a lease is not enough to speak for it.
     this.#secret = options.secret ?? randomId();
-    /** Whether another life of this process can know it, too: then it is for processes with names of their own as well. */
+    /**
+     * Whether another life of this process can know the secret too. If so, processes with chosen names are guarded by
+     * it as well.
+     */
     this.secretIsNamed = options.secret !== undefined;
     this.#ownFetch = options.fetch !== undefined;
     this.#tls = options.tls;
@@ -75,9 +84,10 @@ export class Transport {
   }
 
   /**
-   * Makes a call and returns `{status, headers, body, firstSentAt, sentAt, attempts}`: when its first attempt and the one that was
-   * answered left, on `clock`. Any 421, 429 or 503 of a node means surely not applied, so the call goes on at the next node. So does
-   * one of unknown outcome, with the same key, unless it is to be made `once` at most; `onLost` hears of each such attempt.
+   * Makes a call and returns `{status, headers, body, firstSentAt, sentAt, attempts}`: the times are when its first
+   * attempt and the answered one were sent, on `clock`. A 421, 429 or 503 of a node means surely not applied, so the
+   * call goes on at the next node. It also does after an unknown outcome, with the same key, unless the call may be
+   * made only `once`; `onLost` hears of each such attempt.
    */
   async call(spec) {
     const request = this.#request(spec);
@@ -91,7 +101,7 @@ export class Transport {
       const sentAt = this.clock.now();
       firstSentAt ??= sentAt;
       const most = (spec.attemptTimeoutMs ?? this.attemptTimeoutMs) + (spec.waitMs ?? 0);
-      // Whoever asks to wait has time, and what is made once is not given up for another node.
+      // A call that waits has time, and a call that is made once is not abandoned for another node.
       const watched = this.#bases.length > 1 && !spec.waitMs && !spec.once;
       last = await this.#attempt(at, request, Math.min(most, deadline - sentAt), spec.signal, watched);
       if (last.kind === 'answer') {
@@ -120,7 +130,7 @@ export class Transport {
       const response = await this.#send(at, request, link.signal);
       if (!response.ok) {
         const outcome = await read(response, request);
-        // What no node said may be a gateway's word, and gone a moment later.
+        // A refusal that no node made may come from a gateway, and be gone a moment later.
         throw outcome.error?.status ? outcome.error : new Error(`status ${response.status}`, { cause: outcome.error });
       }
       if (!response.body) throw new BadAnswer('a stream without a body');
@@ -135,8 +145,8 @@ export class Transport {
   }
 
   /**
-   * One attempt at a stream that is to outlive the node which answers calls: at another one, if there is one, each time the next.
-   * An error that tells that nothing was opened has `neverOpen`.
+   * One attempt at a stream that has to outlive the node that answers calls: at another node, if there is one, each
+   * time the next. An error that says that nothing was opened has `neverOpen`.
    */
   async line(spec) {
     const request = this.#request(spec);
@@ -212,7 +222,10 @@ export class Transport {
     }
   }
 
-  /** A machine that stands still takes calls and answers none: the attempt there ends once it does not even say that it lives. */
+  /**
+   * A machine that stands still accepts calls and answers none: the attempt ends when the node does not even say that
+   * it is alive.
+   */
   #watch(at, attempt) {
     let stop = () => {};
     let over = false;
@@ -237,7 +250,7 @@ export class Transport {
     return () => ((over = true), stop());
   }
 
-  /** The leader, if the error names it and it is one of the nodes given: a call never goes anywhere else. */
+  /** The leader, if the error names it and it is one of the given nodes: a call never goes anywhere else. */
   #next(at, error) {
     const url = error?.status === 421 ? error.leaderNode?.url : null;
     const leader = typeof url === 'string' ? this.#bases.indexOf(url.replace(/\/+$/, '')) : -1;
@@ -256,10 +269,13 @@ export class Transport {
   }
 }
 
-/** What an answer tells: `answer`, `problem` (final), `refused` (surely not applied) or `lost` (unknown). */
-/** Whoever is redirected would take its token to a host that nobody named. Under a browser such an answer has no status. */
+/**
+ * A client that followed a redirect would take its token to a host that was never named. In a browser such an answer
+ * has no status.
+ */
 const redirects = ({ type, status }) => type === 'opaqueredirect' || (status >= 300 && status < 400 && status !== 304);
 
+/** Reads an answer. Its kind is `answer`, `problem` (final), `refused` (surely not applied) or `lost` (unknown). */
 async function read(response, request) {
   if (redirects(response)) {
     response.body?.cancel().catch(() => {});

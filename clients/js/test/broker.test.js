@@ -65,7 +65,7 @@ test('tryElect: a broker whose own heartbeat is stale is elected anew', async ()
 
 test('tryElect: a broker that is back at its own address hears already_leader, once its earlier life has let go', async () => {
   const { clock, backend, a } = two();
-  // Of its earlier life only the lease is left; the cluster ends it a second after the connection.
+  // The lease is all that its earlier life has left; the cluster ends it a second after the connection.
   await backend.acquire('broker', { instanceId: 'before', address: a.address, ttlMs: 10_000 });
   const asking = a.tryElect();
   await clock.advance(900);
@@ -127,7 +127,7 @@ test('stop gives back what is granted after it was called', async () => {
 test('stop ends a tryElect that is being confirmed, and gives back what it was granted', async () => {
   const { clock, backend, a } = two();
   const { acquire } = backend;
-  // Its answer has taken most of the lease.
+  // The answer has taken most of the lease.
   backend.acquire = async (...asked) => {
     const grant = await acquire.apply(backend, asked);
     await clock.advance(7_000);
@@ -190,7 +190,7 @@ test('StateDoc: nothing is written where the change is undefined; tries are boun
   assert.equal(calls, 3);
 });
 
-/** Two brokers and their state. The first one was stopped while the second was elected, and has heard nothing of it. */
+/** Two brokers and their state. The first was stopped while the second was elected, and has heard nothing of it. */
 async function replaced(t) {
   const { cluster, client } = await fake(t);
   const [a, b] = ['a:1', 'b:1'].map((address) => client.broker({ role: 'jobs/é', address, heartbeatEveryMs: 3_000, ttlMs: 10_000 }));

@@ -36,7 +36,7 @@ test('documents: written and deleted in the name of a role', async (t) => {
   assert.equal((await client.docs.get('k')).value, 1);
   await client.docs.delete('k', { ifRole: lock });
   const asked = cluster.calls.length;
-  // One that has lost its role says so itself, and what names none would be written by anybody.
+  // A holder that has lost its role has no token, and a write that names no holder would be a plain write.
   await assert.rejects(client.docs.put('k', 1, { ifRole: { role: 'r', token: null } }), RoleNotHeld);
   for (const ifRole of [{ role: 'r' }, { role: 'r', token: '7' }, { token: 7 }]) {
     await assert.rejects(client.docs.put('k', 1, { ifRole }), TypeError);
@@ -99,7 +99,7 @@ test('commands: many at once', async (t) => {
     if (names[n] === 'Fly') assert.equal(said.code, 'unknown_command');
     else assert.deepEqual(said.result, { n });
   }
-  // Three thousands, the last one shorter, and each again for what was refused.
+  // Three chunks, the last one shorter, and each again for the refused commands.
   assert.equal(cluster.calls.length, 6);
   assert.deepEqual(await client.bulk([]), []);
 });

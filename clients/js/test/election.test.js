@@ -209,7 +209,7 @@ test('a grant that comes while it stops is given back', async (t) => {
   const { renew } = backend;
   backend.renew = async (...asked) => {
     backend.renew = renew;
-    // It was granted and is about to make sure: now it is stopped.
+    // It was granted and is about to confirm the grant: now it is stopped.
     const stopped = second.stop();
     const renewal = await renew.apply(backend, asked);
     clock.advance(10);

@@ -16,7 +16,7 @@ class State {
   events = [];
   readers = new Set();
   index = 0;
-  /** Ids up to this one are not kept any more. */
+  /** Ids up to this one are no longer kept. */
   compacted = 0;
 
   tell(event) {
@@ -29,7 +29,7 @@ class State {
 }
 
 export class FakeCluster {
-  /** What was asked: `{node, method, path, key, headers, body}` each. */
+  /** The requests: `{node, method, path, key, headers, body}` each. */
   calls = [];
   state = new State();
   servers = [];
@@ -77,7 +77,7 @@ export class FakeCluster {
     return this.servers.map(({ url }) => url);
   }
 
-  /** The node refuses connections from now on, and has ended those that it had. */
+  /** From now on the node refuses connections, and its open ones are closed. */
   kill(node) {
     this.servers[node].server.close();
     this.cut(node);
@@ -118,7 +118,7 @@ export class FakeCluster {
     if (reply) answer(response, reply);
   }
 
-  /** A write with a key that is known is answered as before; roles answer how it is now. */
+  /** Repeats the answer to a write with a known key; calls of roles get the present state. */
   async #reply(call, response, signal) {
     const known = call.key && this.state.remembered.get(call.key);
     if (known && !call.path.startsWith('/v1/roles')) return { ...known, headers: { ...known.headers, 'idempotency-replayed': 'true' } };
@@ -172,7 +172,7 @@ async function docs({ state, method, name, headers, body, query }) {
   return { status: found ? 200 : 201, body: { key: name, rev, created: !found } };
 }
 
-/** The role that a write names under a token that is not, or no longer, its own. */
+/** The role that a write names under a token that is not, or no longer, the role's. */
 async function formerHolder(roles, line) {
   if (line === undefined) return null;
   const [, name, token] = /^(.*); token=(\d+)$/.exec(line);
@@ -212,7 +212,7 @@ async function roles({ state, name, verb, method, body, query, signal, response 
   return { status: 200, body: { role: name, token: body.token, released: true } };
 }
 
-/** Open until the test ends it: what is told when it closes is for real nodes. */
+/** Stays open until the test ends it: only real nodes act on its end. */
 async function tie(backend, name, query, response) {
   const token = Number(query.get('token'));
   const { expiresInMs } = await backend.renew(name, { instanceId: query.get('instance_id'), token });
@@ -263,7 +263,7 @@ function processPut(state, id, body, found) {
   return { status: found ? 200 : 201, body: state.processes.get(id) };
 }
 
-/** As if it had lapsed. */
+/** Removes the process as if it had lapsed. */
 export function removeProcess(state, id, reason = 'expired') {
   const { identifier, role } = state.processes.get(id);
   state.processes.delete(id);

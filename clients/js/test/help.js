@@ -1,12 +1,12 @@
-// What the tests share.
+// Helpers of the tests.
 
 import { Client } from '../src/index.js';
 import { FakeCluster } from './fake.js';
 
-/** A test that hangs is a failure; nothing here is measured by it. */
+/** A test that hangs is a failure; this time measures nothing. */
 const PATIENCE_MS = 60_000;
 
-/** A fake cluster that ends with the test, after what was given to `ends`, and a client of it. */
+/** A fake cluster that ends with the test, after everything in `ends`, and a client of it. */
 export async function fake(t, nodes = 1, options = {}) {
   const cluster = await FakeCluster.start(nodes);
   const first = [];

@@ -4,7 +4,7 @@ import { LeaderFeedBase } from '../src/leader-feed-base.js';
 import { ManualClock } from '../src/memory.js';
 import { recorded } from './help.js';
 
-/** A record in memory with subscribers: the least that a store of one's own can be. */
+/** A record in memory with subscribers: the smallest store that a program can bring. */
 class Store {
   subscribers = new Set();
   created = 0;

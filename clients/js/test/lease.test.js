@@ -7,7 +7,7 @@ import { ManualClock } from '../src/memory.js';
 const TTL = 10_000;
 const BELIEVED = believable(TTL, TTL);
 
-/** A store whose answers a test decides; every renewal is counted. */
+/** A store whose answers a test decides; it counts every renewal. */
 function store(renew) {
   const clock = new ManualClock();
   const backend = { clock, renewals: 0, released: [] };

@@ -25,7 +25,7 @@ test('waits for the lock, and has it when the other lets go', async (t) => {
   await first.release();
   const second = await waiting;
   assert.equal(second.held, true);
-  // It was waited for: renewed before it was believed.
+  // The lock was waited for, so it was renewed before it was believed.
   assert.ok(cluster.calls.some((call) => call.path === '/v1/roles/job/renew'));
   await second.release();
 });

@@ -119,7 +119,7 @@ test('a master that turns slave before the next one knows that it is master is t
   await first.start();
   await second.start();
   const order = recorded(second, ['master-acquired', 'slave-registered']);
-  // Somebody who is not there is named: for as long as it holds the lock nobody is master.
+  // The named instance does not exist: while it holds the lock there is no master.
   const lost = event(first, 'master-lost');
   await client.roles.elect('master-election', { instanceId: 'nobody', ttlMs: 3_600_000 });
   await lost;
@@ -147,7 +147,7 @@ test('a master is told nothing of itself: neither after a time as a slave, nor i
   await again;
   assert.deepEqual([await first.getSlaveCount(), await first.getSlave(first.getNodeId())], [0, null]);
   await until(async () => (await first.getProcessesByRole('master')).length === 1, 'the registry');
-  // Another one that comes and goes is told of afterwards: what would be told of itself has been by then.
+  // Another process comes and goes afterwards: by then events about `first` itself would have been heard.
   await first.registerProcess({ processId: 'p', nodeId: 'p', role: 'slave', lastSeen: '', capabilities: {} });
   await until(() => heard.some(([, slave]) => slave.nodeId === 'p'), 'the other one');
   assert.deepEqual(heard.map(([name, slave]) => [name, slave.nodeId ?? 'itself']), [['slave-registered', 'p']]);
@@ -259,7 +259,7 @@ test('stop: while the cluster is away it takes a second, and tells what was not 
   const { cluster, client } = await fake(t, 2);
   const first = new MasterElection(client);
   await first.start();
-  // A registration is under way, too.
+  // A registration is running too.
   cluster.fault = () => 'silent';
   first.setMetadata({ n: 1 });
   const told = recorded(first, ['error']);

@@ -9,7 +9,7 @@ import { fake, until } from './help.js';
 const TTL = 10_000;
 const options = (more = {}) => ({ role: 'r', instanceId: 'a', ttlMs: TTL, renewEveryMs: 3_000, ...more });
 
-/** A store of one lease; a test says how each renewal and each tie ends. */
+/** A store of one lease; a test decides how each renewal and each tie ends. */
 function store() {
   const clock = new ManualClock();
   const backend = { clock, renewed: [], ties: [], released: [] };

@@ -51,7 +51,8 @@ test('a slow node is given up after the time of an attempt', async (t) => {
   const { cluster, client } = await fake(t, 2, { attemptTimeoutMs: 500 });
   cluster.fault = (call) => (call.node === 0 ? 'silent' : undefined);
   await client.docs.put('a', 1);
-  // On a busy machine an attempt can be over before its node has read the call, so that there are more attempts, or fewer calls.
+  // On a busy machine an attempt can be over before its node has read the call, so there can be more attempts, or fewer
+  // calls.
   assert.equal(new Set(cluster.calls.map((call) => call.key)).size, 1);
   assert.equal(client.node, cluster.urls[1]);
 });

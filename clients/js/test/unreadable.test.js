@@ -1,4 +1,4 @@
-// Values that a cluster took before it refused them: no reader stops at one.
+// Values that a cluster accepted before it refused them: they stop no reader.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { fake } from './help.js';
 
 const DIGITS = '7'.repeat(5000);
 
-/** What a cluster sends, and what JavaScript makes of it. */
+/** Values that a cluster sends, and their values in JavaScript. */
 const VALUES = [
   ['1e400', Infinity],
   ['[-1E400]', [-Infinity]],
@@ -15,7 +15,7 @@ const VALUES = [
   ['{"$serde_json::private::RawValue": 1}', { '$serde_json::private::RawValue': 1 }],
 ];
 
-/** The first stream is these events, and each after it nothing. */
+/** The first stream has these events, and the later ones have none. */
 function stream(cluster, path, events) {
   let told = false;
   cluster.fault = (call) => {

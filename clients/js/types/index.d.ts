@@ -1,7 +1,7 @@
-// The types of the library. For the words, see README.md.
+// The types of the library; README.md explains them.
 
 declare global {
-  // For compilers whose library does not know it yet; the same declaration as theirs.
+  // This is for compilers whose library does not have it yet; the declaration is the same as theirs.
   interface SymbolConstructor {
     readonly asyncDispose: unique symbol;
   }
@@ -13,19 +13,21 @@ export type Level = 'linear' | 'leader' | 'local';
 export interface ClientOptions {
   /** The admin token, for `elect` and for clusters that ask for one. */
   token?: string;
-  /** What this client shows for what it holds, 1 to 256 ASCII characters; drawn anew for each client unless told. */
+  /**
+   * The secret that this client shows for its leases, 1 to 256 ASCII characters; each client draws its own by default.
+   */
   secret?: string;
-  /** Under Node, for nodes that speak TLS: who vouches for them, and what to show them; each a text in PEM. */
+  /** Under Node, for nodes that speak TLS: the trusted CA, and the certificate and key to show; each a text in PEM. */
   tls?: { ca: string; cert?: string; key?: string };
-  /** One call with all its attempts: 10 000. */
+  /** The time of one call with all its attempts: 10 000. */
   deadlineMs?: number;
-  /** One attempt: 3 000. */
+  /** The time of one attempt: 3 000. */
   attemptTimeoutMs?: number;
   fetch?: typeof fetch;
   clock?: Clock;
 }
 
-/** Time, for those who test with one of their own. */
+/** Time, for tests that bring their own clock. */
 export interface Clock {
   now(): number;
   after(ms: number, fn: () => void, options?: { background?: boolean }): () => void;
@@ -37,7 +39,7 @@ export interface CallOptions {
 }
 
 export interface WriteOptions extends CallOptions {
-  /** Made by lot unless given: the same key again is the same call again. */
+  /** Random by default: the same key again is the same call again. */
   idempotencyKey?: string;
 }
 
@@ -63,7 +65,7 @@ export interface Applied {
   epoch: string;
 }
 
-/** Of a batch, `results` in the place of `result`. */
+/** For a batch there is `results` in the place of `result`. */
 export type BulkApplied = Applied & { result?: any; results?: any[] };
 
 export declare class Client {
@@ -107,11 +109,11 @@ export interface Written {
 /** When a document ends by itself. */
 export interface Ending {
   ttlMs?: number;
-  /** `secret`: of a lease that another client was granted; of its own this client shows it by itself. */
+  /** `secret`: that of a lease that another client was granted; for its own leases this client shows its own. */
   with?: { role: string; token: number; secret?: string } | { process: string; secret?: string };
 }
 
-/** A grant of a role: a lock, an election and a broker are one. Without a token it is over. */
+/** A grant of a role: a lock, an election and a broker are one. Without a token the grant is over. */
 export interface Holder {
   readonly role: string;
   readonly token: number | null;
@@ -119,7 +121,7 @@ export interface Holder {
 
 export interface DocWriteOptions extends WriteOptions {
   ifRev?: string;
-  /** Only while the role is held under that token; else `RoleNotHeld`. */
+  /** Write only while the role is held under that token; otherwise `RoleNotHeld`. */
   ifRole?: Holder;
 }
 
@@ -173,9 +175,9 @@ export interface Grant {
   leader: Leader | null;
   token: number;
   expiresInMs: number;
-  /** On the backend's clock: since when its span counts. */
+  /** The time on the backend's clock from which the span counts. */
   sentAt: number;
-  /** It may be as old as the wait: renew before you believe in it. */
+  /** The grant may be as old as the wait: renew before you believe in it. */
   waited: boolean;
 }
 
@@ -201,7 +203,7 @@ export interface RenewOptions extends CallOptions {
   instanceId: string;
   token: number;
   ttlMs?: number;
-  /** The number of the connection that the lease is to end with; they rise. */
+  /** The number of the connection that the lease has to end with; the numbers rise. */
   tie?: number;
   attemptTimeoutMs?: number;
 }
@@ -221,12 +223,12 @@ export interface TieOptions {
 }
 
 export interface Tie {
-  /** First `tied`, with a renewal; `renew` when the lease is to be renewed at once, `stopping` when the node lets go. */
+  /** First `tied`, with a renewal; `renew` if the lease has to be renewed at once, `stopping` when the node lets go. */
   events: AsyncIterable<{ kind: string; renewal?: Renewal }>;
   close(): void;
 }
 
-/** A connection besides the lease, or the lease alone. */
+/** A connection and a lease, or the lease alone. */
 export type HeldBy = 'connection' | 'lease';
 
 export interface Renewal {
@@ -252,12 +254,15 @@ export interface WatchOptions {
   onError?: (error: Error) => void;
 }
 
-/** What `Election` and `LockGuard` need: a cluster's, or `MemoryBackend`. */
+/** Everything that `Election` and `LockGuard` need: a cluster's backend, or `MemoryBackend`. */
 export interface Backend {
   readonly clock: Clock;
   acquire(role: string, options: AcquireOptions): Promise<Grant | Refusal>;
   renew(role: string, options: RenewOptions): Promise<Renewal>;
-  /** Leases are all there is, where it is missing. An error with `neverOpen` says that there surely is no connection. */
+  /**
+   * If it is missing, roles are held by leases alone. An error with `neverOpen` says that there surely is no
+   * connection.
+   */
   tie?(role: string, options: TieOptions): Promise<Tie>;
   release(role: string, options: ReleaseOptions): Promise<void>;
   elect(role: string, options: AcquireOptions): Promise<Grant>;
@@ -279,7 +284,7 @@ export declare class Emitter<Events extends { [name: string]: any[] }> {
   emit<Name extends keyof Events>(event: Name, ...values: Events[Name]): boolean;
 }
 
-// A type, not an interface: that one has no index signature.
+// A type, because an interface has no index signature.
 export type ElectionEvents = {
   leader_acquired: [token: number];
   leader_lost: [];
@@ -295,9 +300,9 @@ export type ElectionEvents = {
 };
 
 export interface ElectionOptions {
-  /** One life of a process; made by lot unless given. */
+  /** One life of a process; random by default. */
   instanceId?: string;
-  /** For people; the instance's id unless given. */
+  /** A name for people; the instance's id by default. */
   identifier?: string;
   /** 30 000. */
   ttlMs?: number;
@@ -305,7 +310,7 @@ export interface ElectionOptions {
   heldBy?: HeldBy;
   /** 10 000, or a third of a shorter ttl. */
   renewEveryMs?: number;
-  /** How long a follower's call waits for the role before it is made again: 5 000. */
+  /** How long a follower's call waits for the role before it is repeated: 5 000. */
   checkEveryMs?: number;
   /** How long `start` may take before it goes on in the background: the client's `deadlineMs`, 5 000 at most. */
   startDeadlineMs?: number;
@@ -313,9 +318,9 @@ export interface ElectionOptions {
   priority?: number;
   metadata?: Json;
   address?: string | null;
-  /** Whether it listens to the feed too: true. */
+  /** Whether the election reads the feed too: true. */
   watch?: boolean;
-  /** Tells of changes of documents whose keys begin so, as `change`: null, of none. */
+  /** Emits changes of documents whose keys begin with this as `change`; null, for none. */
   changes?: string | null;
   attemptTimeoutMs?: number;
 }
@@ -432,11 +437,11 @@ export interface Processes {
 }
 
 export type RegistryEvents = {
-  /** It has come, or was there in the role `before`. */
+  /** The process has come, or was there in the role `before`. */
   slave_registered: [process: ProcessEntry, before: string | null];
-  /** It says something else of itself: its metadata, capabilities or identifier. */
+  /** The process's metadata, capabilities or identifier have changed. */
   slave_changed: [process: ProcessEntry];
-  /** It has gone, or is something else now. */
+  /** The process has gone, or has another role now. */
   slave_removed: [id: string];
   heartbeat_error: [error: Error];
   error: [error: Error];
@@ -456,11 +461,11 @@ export interface RegistryOptions extends RegistryEntry {
   id?: string;
   /** 10 000. */
   heartbeatEveryMs?: number;
-  /** The role whose holder is the master; null: whoever calls itself `masterRole`. */
+  /** The role whose holder is the master; null: the process that calls itself `masterRole`. */
   leaderOf?: string | null;
   masterRole?: string;
   slaveRole?: string;
-  /** Only these are there. */
+  /** Other processes are ignored. */
   filter?: (process: ProcessEntry) => boolean;
 }
 
@@ -497,7 +502,7 @@ export type ElectionResult =
 export interface BrokerOptions {
   /** `broker`. */
   role?: string;
-  /** What others are told. One that leads already under this address is taken for an earlier life of this broker. */
+  /** The address that others see. A leader with this address is taken for an earlier life of this broker. */
   address?: string | null;
   instanceId?: string;
   metadata?: Json;
@@ -521,7 +526,7 @@ export declare class Broker extends Emitter<BrokerEvents> {
   readonly token: number | null;
   tryElect(): Promise<ElectionResult>;
   checkLeadership(): Promise<boolean>;
-  /** For writes in this broker's name that a program makes by itself: the token that was refused. */
+  /** For writes that a program makes in this broker's name: the token that was refused. */
   refused(token: number | null, error: Error): void;
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -531,7 +536,7 @@ export interface StateDocOptions<T> {
   initial?: T;
   /** 16. */
   triesMost?: number;
-  /** Every write is made in its name, and it has lost the lead where one is refused. */
+  /** Every write is made in its name; if one is refused, it has lost the lead. */
   broker?: Broker;
 }
 
@@ -570,7 +575,7 @@ export type FeedKind =
   | 'token_created'
   | 'token_revoked';
 
-/** Members besides `id` and `kind` are the kind's own. */
+/** Members other than `id` and `kind` belong to the kind. */
 export interface FeedEvent {
   id?: string;
   kind: FeedKind | 'bookmark';
@@ -578,16 +583,16 @@ export interface FeedEvent {
 }
 
 export interface StreamOptions extends WatchOptions {
-  /** A node that says nothing for so long is left: 15 000. */
+  /** A node that is silent for this long is left: 15 000. */
   silenceMs?: number;
 }
 
 export interface FeedOptions extends StreamOptions {
   kinds?: FeedKind[];
   prefix?: string;
-  /** Behind this event; from now on unless given. */
+  /** Begin after this event; from now on by default. */
   since?: string | null;
-  /** Whether bookmarks are told too: false. */
+  /** Whether bookmarks are delivered too: false. */
   bookmarks?: boolean;
 }
 

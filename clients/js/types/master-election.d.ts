@@ -3,7 +3,7 @@ import { Client, Emitter, HeldBy, Json } from './index.js';
 export interface ProcessCapabilities {
   canProcessDetections: boolean;
   maxSubscriptions: number;
-  /** 0 to 100. */
+  /** From 0 to 100. */
   preferredWorkload: number;
 }
 
@@ -41,9 +41,9 @@ type Settings = [
   checkInterval?: number,
   identifier?: string,
   heldBy?: HeldBy,
-  /** A slave that is not heard of for so long is removed: 15 000. */
+  /** A slave that is not heard from for this long is removed: 15 000. */
   slaveTimeout?: number,
-  /** How often a process says that it is there: 5 000. */
+  /** How often a process sends a heartbeat: 5 000. */
   slaveHeartbeat?: number,
 ];
 
@@ -74,7 +74,7 @@ export declare class MasterElection extends Emitter<MasterElectionEvents> {
 }
 
 export declare function initialize(client: Client, ...settings: Settings): Promise<MasterElection>;
-/** Of the nodes that `ELDEST_URL` names, or of the one at port 9000 of this machine. */
+/** Without a client, the nodes are those of `ELDEST_URL` or `ELDEST_NODES`, or the one at port 9000 of this machine. */
 export declare function initialize(...settings: Settings): Promise<MasterElection>;
 export declare function getMasterElection(): MasterElection;
 export declare function shutdown(): Promise<void>;

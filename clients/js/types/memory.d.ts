@@ -9,7 +9,7 @@ export declare class MemoryBackend implements Backend {
   elect(role: string, options: AcquireOptions): Promise<Grant>;
   get(role: string, options?: CallOptions): Promise<RoleInfo>;
   watch(role: string, options?: WatchOptions): AsyncIterable<FeedEvent>;
-  /** As if the holder's lease had run out. */
+  /** Acts as if the holder's lease had run out. */
   expire(role: string): void;
 }
 
@@ -17,7 +17,7 @@ export declare class MemoryBackend implements Backend {
 export declare class ManualClock implements Clock {
   now(): number;
   after(ms: number, fn: () => void): () => void;
-  /** Lets time pass: every timer that is due fires in its turn. */
+  /** Lets time pass: due timers fire in order. */
   advance(ms: number): Promise<void>;
   /** Time passes, but no timer fires. */
   skip(ms: number): void;

@@ -1,4 +1,4 @@
-// Calls to the node that served this page, on behalf of whoever has signed in. The token stays in this tab.
+// Calls to the node that served this page, for the user who has signed in. The token stays in this tab.
 
 const KEY = "eldest-token";
 const PATIENCE_MS = 8000;
@@ -26,13 +26,14 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
   if (response.ok) return response;
   let problem = {};
   try { problem = await response.json(); } catch { /* not every proxy writes one */ }
-  // What was asked before signing in says nothing of the token of now.
+  // The answer to a call made before signing in says nothing about the present token.
   const isOfNow = token === sessionStorage.getItem(KEY);
   if (response.status === 401 && isOfNow) document.dispatchEvent(new CustomEvent("unauthorized", { detail: problem.detail }));
   throw new Refused(response.status, problem);
 }
 
-// A whole number that JavaScript cannot hold keeps its digits, where the browser can show them: nobody could tell two values apart otherwise.
+// An integer that JavaScript cannot hold keeps its digits, if the browser can show them: otherwise two values might
+// look the same.
 const inFull = (key, value, { source } = {}) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && source && JSON.rawJSON ? JSON.rawJSON(source) : value;
 
@@ -47,7 +48,7 @@ export async function order(method, path, body, headers) {
 
 export const encode = (name) => encodeURIComponent(name);
 
-// Lines of an answer without an end, until it ends or is aborted.
+// The lines of an endless answer, until it ends or is aborted.
 export async function* lines(path, signal) {
   const response = await send("GET", path, { signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,4 +1,4 @@
-// What merges overrode: both values side by side, put back or let go.
+// Values that merges overrode: both values side by side, to apply again or to drop.
 
 import { encode, order } from "./api.js";
 import { ask, button, h, short } from "./dom.js";

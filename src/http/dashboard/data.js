@@ -1,9 +1,9 @@
-// Roles, processes, users and elections: lists of what there is, a page at a time.
+// Roles, processes, users and elections: lists, one page at a time.
 
 import { encode, get } from "./api.js";
 import { button, h, refresh, seconds, short, table, tried } from "./dom.js";
 
-// A list with a filter by prefix and pages. `columns` are heads, `row` makes the cells of an item.
+// A list with a filter by prefix and pages. `heads` are the column heads, `row` makes the cells of an item.
 export function listing({ caption, path, heads, row, prefix = true, every = 2000 }) {
   let after = null;
   let next = null;

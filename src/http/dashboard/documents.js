@@ -1,4 +1,4 @@
-// Documents: looked through, made, edited against the version that was shown, and deleted.
+// Documents: listed, created, edited against the version that was shown, and deleted.
 
 import { Refused, encode, order, send } from "./api.js";
 import { ask, button, field, h, short, tried } from "./dom.js";
@@ -6,7 +6,7 @@ import { listing } from "./data.js";
 
 const path = (key) => `/v1/docs/${encode(key)}`;
 
-// The value is shown and sent as it is written: numbers keep all their digits, which they would not as numbers of this language.
+// The value is shown and sent as text: as numbers of JavaScript, its numbers would lose digits.
 function editor(key, value, rev, saved) {
   const text = h("textarea", { name: "value", spellcheck: "false", required: true });
   text.value = value;

@@ -1,4 +1,4 @@
-// Building the page: text is only ever set as text.
+// Builds the page: text is only ever set as text.
 
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -11,7 +11,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-// What goes wrong in it is shown above the view.
+// An error of `work` is shown above the view.
 export const tried = (work) => async (event) => {
   try {
     await work(event);
@@ -25,7 +25,7 @@ export const button = (text, work, attributes = {}) => h("button", { type: "butt
 
 export const field = (text, control, wide) => h("label", { class: wide ? "wide" : null }, text, control);
 
-// A table that scrolls by itself where the screen is narrow. The first cell of a row names it.
+// A table that scrolls by itself on a narrow screen. The first cell of a row names it.
 export function table(caption, heads, rows, none = "nothing") {
   const cell = (content, place) => place === 0 ? h("th", { scope: "row" }, content)
     : h("td", { class: typeof content === "number" ? "number" : null }, content ?? "–");
@@ -43,16 +43,16 @@ export const seconds = (ms) => ms == null ? "–" : `${(ms / 1000).toFixed(1)} s
 
 const FOCUSABLE = "[tabindex], button, summary";
 
-// What has the focus is known again by what it says of itself; two that say the same, by their order.
+// Identifies the focused element by its tag, epoch and label; elements in which these are equal, by their order.
 const sign = (one) => `${one.tagName} ${one.closest("[data-epoch]")?.dataset.epoch ?? ""} ${one.getAttribute("aria-label") ?? one.textContent}`;
 
-// A button that is replaced between the pointer's going down and up is never clicked.
+// A button that is replaced while the pointer is down is never clicked.
 let pressed = false;
 for (const [event, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {
   document.addEventListener(event, () => { pressed = is; }, true);
 }
 
-// Replaces what stands there, unless somebody writes or points at something in it. What has the focus keeps it.
+// Replaces the content, unless the user writes in it or presses a button in it. The focused element keeps the focus.
 export function refresh(place, ...content) {
   const active = document.activeElement;
   const has = place.contains(active);
@@ -63,7 +63,7 @@ export function refresh(place, ...content) {
   if (at >= 0) same()[at]?.focus({ preventScroll: true });
 }
 
-// Asks before something is done. Resolves to what `work` comes to, or to undefined.
+// Asks before an action. Resolves to the result of `work`, or to undefined.
 export function ask(title, content, yes, work, danger = false) {
   const dialog = document.getElementById("dialog");
   return new Promise((done) => {

@@ -1,4 +1,4 @@
-// What happens now, as it happens. Begins when the view is opened and ends when it is left.
+// Live events. The feed begins when the view is opened and ends when it is left.
 
 import { lines } from "./api.js";
 import { h, short } from "./dom.js";

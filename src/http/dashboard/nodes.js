@@ -1,4 +1,4 @@
-// Who leads, who follows, who reaches whom, and how fast writes are.
+// The leader, the followers, which node reaches which, and how fast writes are.
 
 import { h, refresh, seconds, table } from "./dom.js";
 

@@ -1,9 +1,9 @@
-// Hand-over, changes of members and backups: an operator's orders, each of which asks first.
+// Hand-over, changes of members and backups: an operator's orders, each with a question first.
 
 import { Refused, metrics, order, send } from "./api.js";
 import { ask, button, field, h, refresh, table } from "./dom.js";
 
-// A refusal says what is missing better than a button that is not there.
+// A refusal explains what is missing better than a hidden button.
 async function tried(said, work) {
   said.textContent = "";
   try { await work(); } catch (error) {

@@ -28,7 +28,8 @@ pub fn claim_by(address: Ipv4Addr) -> bool {
     is_free
 }
 
-/// The addresses of so many nodes. Blocks start at a place that depends on the process, so that two test runs rarely try the same.
+/// The addresses of this many nodes. Blocks start at a place that depends on the process, so that two test
+/// runs rarely try the same.
 pub fn claim(nodes: u32) -> Vec<Ipv4Addr> {
     let start = std::process::id().wrapping_mul(7_919);
     for _ in 0..TRIES {

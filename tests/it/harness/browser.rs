@@ -1,4 +1,4 @@
-//! A real browser, driven as a person would: WebDriver, spoken by hand.
+//! A real browser, driven as a person would drive it: WebDriver, spoken by hand.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::wait::watch_for;
 
 const DRIVER: &str = "chromedriver";
 
-/// For one command; a page may take its time on a busy machine.
+/// The bound for one command; a page may take its time on a busy machine.
 const COMMAND_MOST: Duration = Duration::from_secs(60);
 
-/// As WebDriver names an element.
+/// The name that WebDriver gives to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// In this folder it keeps what it must.
+    /// The browser keeps its files in the folder `profile`.
     pub async fn start(profile: PathBuf) -> Browser {
         let driver =
             Command::new(DRIVER).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -70,7 +70,7 @@ impl Browser {
         self.post("/window/rect", json!({"width": width, "height": height})).await;
     }
 
-    /// Light or dark, as the person has set it.
+    /// Light or dark, as the user has set it.
     pub async fn scheme(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.post(
@@ -80,12 +80,12 @@ impl Browser {
         .await;
     }
 
-    /// What the script returns; its arguments are `arguments[0]` and so on.
+    /// Returns the script's result; its arguments are `arguments[0]` and so on.
     pub async fn run(&self, script: &str, arguments: Value) -> Value {
         self.post("/execute/sync", json!({"script": script, "args": arguments})).await
     }
 
-    /// The same of a script that calls its last argument when it is done.
+    /// The same for a script that calls its last argument when it is done.
     pub async fn run_async(&self, script: &str) -> Value {
         self.post("/execute/async", json!({"script": script, "args": []})).await
     }
@@ -95,7 +95,7 @@ impl Browser {
         self.run("return document.body.innerText", json!([])).await.as_str().unwrap_or_default().to_string()
     }
 
-    /// Waits until the page says so.
+    /// Waits until the page contains this text.
     pub async fn shows(&self, wanted: &str) {
         watch_for(&format!("the page shows {wanted:?}"), async || {
             let text = self.text().await;
@@ -118,7 +118,7 @@ impl Browser {
         Some(found[0][ELEMENT].as_str()?.to_string())
     }
 
-    /// Again, if the page has replaced the element in between.
+    /// Clicks again, if the page has replaced the element in between.
     pub async fn click(&self, css: &str) {
         watch_for(&format!("{css} is clicked"), async || {
             let element = self.find(css).await.ok_or("it is not there")?;
@@ -127,14 +127,14 @@ impl Browser {
         .await;
     }
 
-    /// Instead of what stands there.
+    /// Replaces the text of an element.
     pub async fn write(&self, css: &str, text: &str) {
         let element = self.element(css).await;
         self.post(&format!("/element/{element}/clear"), json!({})).await;
         self.post(&format!("/element/{element}/value"), json!({"text": text})).await;
     }
 
-    /// What pages have complained about since the last look.
+    /// The messages that pages have logged since the last look.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.post("/se/log", json!({"type": "browser"})).await;
         let messages = log.as_array().into_iter().flatten();
@@ -160,7 +160,7 @@ impl Browser {
     }
 }
 
-/// It says so when it listens.
+/// The driver prints its port when it listens.
 fn port_in(mut lines: impl BufRead) -> u16 {
     let mut line = String::new();
     loop {
@@ -173,7 +173,8 @@ fn port_in(mut lines: impl BufRead) -> u16 {
     }
 }
 
-/// It and its browser end with the test, however that ends. Told to end, a driver leaves its browsers alone.
+/// The driver and its browser end with the test, however the test ends. A driver leaves its
+/// browsers running when it ends.
 #[derive(Debug)]
 struct Driver {
     driver: Child,

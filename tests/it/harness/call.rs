@@ -1,4 +1,4 @@
-//! One HTTP call and what came of it.
+//! One HTTP call and its outcome.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 /// Longer than a node waits before it answers (`limits.request_timeout_ms`).
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A process that has died refuses at once; only one that is cut off takes longer.
+/// The port of a dead process refuses at once; only a node that is cut off takes longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Shorter than a node keeps an idle connection, so that no call races with its end.
+/// Shorter than the time for which a node keeps an idle connection, so that no call races with its end.
 const POOL_IDLE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ pub struct Call {
     timeout: Duration,
 }
 
-/// Why there is no answer.
+/// The reasons why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// There was no connection: it was never sent.
+    /// There was no connection: the call was never sent.
     NotSent,
-    /// It was sent, or part of it.
+    /// The call was sent, or part of it.
     Unknown,
 }
 
@@ -109,7 +109,7 @@ fn silence(error: reqwest::Error) -> Silence {
     if error.is_connect() { Silence::NotSent } else { Silence::Unknown }
 }
 
-/// Without a proxy, redirects or anything else between a test and its nodes.
+/// A client with no proxy, no redirects and nothing else between a test and its nodes.
 pub fn client() -> reqwest::Client {
     client_with(&ClientFiles::default())
 }
@@ -126,7 +126,7 @@ pub fn client_with(files: &ClientFiles) -> reqwest::Client {
         .expect("a client needs nothing from the machine")
 }
 
-/// Percent-encodes what stands in a path or a query.
+/// Percent-encodes text for a path or a query.
 pub fn query(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte);
     text.bytes()

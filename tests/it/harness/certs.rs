@@ -54,7 +54,7 @@ impl Certs {
         format!("client-{name}")
     }
 
-    /// A new certificate in the place of a node's.
+    /// Replaces a node's certificate by a new one.
     pub fn renew(&self, id: u32) {
         done(&self.cert(&["node", &id.to_string()], true));
         for extension in ["key", "crt"] {
@@ -63,7 +63,7 @@ impl Certs {
         }
     }
 
-    /// What somebody trusts who knows this CA, and shows who has this certificate.
+    /// The files of a client that trusts this CA and shows this certificate.
     pub fn files(&self, shown: Option<&str>) -> ClientFiles {
         let path = |extension| shown.map(|shown| self.path(&format!("{shown}.{extension}")));
         ClientFiles { ca: Some(self.path("ca.crt")), cert: path("crt"), key: path("key") }

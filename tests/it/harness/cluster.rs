@@ -17,12 +17,12 @@ use super::node::Node;
 use super::topology::Topology;
 use super::wait::{wait_for, watch_for};
 
-/// Timings by which a busy machine looks like a healthy one: silence of less than ten seconds changes no leader. A killed process is
-/// noticed at once all the same, because its port refuses connections. Shorter than the deadline of a wait, so that what does
-/// depend on silence still happens.
+/// Timings by which a busy machine looks like a healthy one: silence of less than ten seconds changes no
+/// leader. A killed process is still noticed at once, because its port refuses connections. The time is
+/// shorter than the deadline of a wait, so that changes that depend on silence still happen.
 const CALM: &str = "timing.dead_after_ms = 10000\ntiming.window_ms = 10000\n";
 
-/// What a cluster is made of. Nodes are numbered from 1, as in its topology.
+/// The description of a cluster. Nodes are numbered from 1, as in its topology.
 #[derive(Debug)]
 pub struct Plan {
     addresses: Vec<Ipv4Addr>,
@@ -30,7 +30,7 @@ pub struct Plan {
     brisk: bool,
     launchers: Vec<Vec<String>>,
     data: BTreeMap<u32, PathBuf>,
-    /// What stands in the table [tls] besides the files, if there is one.
+    /// Further lines of the table [tls], if there is one.
     tls: Option<String>,
 }
 
@@ -44,44 +44,44 @@ impl Plan {
         Plan { addresses, config: String::new(), brisk: false, launchers, data: BTreeMap::new(), tls: None }
     }
 
-    /// Leaves the last node out and gives its address for other use.
+    /// Leaves the last node out and returns its address for other use.
     pub fn take_last(&mut self) -> Ipv4Addr {
         self.launchers.pop();
         self.addresses.pop().expect("at least one node")
     }
 
-    /// Added to every node's configuration.
+    /// These lines are added to every node's configuration.
     pub fn config(mut self, config: &str) -> Plan {
         self.config = config.to_string();
         self
     }
 
-    /// With the timings of a release: for tests in which a silent node must be noticed. The machine may be busy, so such a
-    /// test expects a change of leader at any time.
+    /// Uses the timings of a release: for tests in which a silent node must be noticed. The machine may be
+    /// busy, so such a test expects a change of leader at any time.
     pub fn brisk(mut self) -> Plan {
         self.brisk = true;
         self
     }
 
-    /// With certificates of its own CA, and this besides in the table `[tls]`.
+    /// Uses certificates of the cluster's own CA, and adds these lines to the table `[tls]`.
     pub fn tls(mut self, more: &str) -> Plan {
         self.tls = Some(more.to_string());
         self
     }
 
-    /// Node i is started by the i-th of these words.
+    /// The i-th of these commands starts node i.
     pub fn launchers(mut self, launchers: Vec<Vec<String>>) -> Plan {
         self.launchers = launchers;
         self
     }
 
-    /// Where this node keeps its data.
+    /// This node keeps its data in this folder.
     pub fn data(mut self, node: u32, folder: PathBuf) -> Plan {
         self.data.insert(node, folder);
         self
     }
 
-    /// The files are there, nothing runs.
+    /// Writes the files, and starts nothing.
     pub fn prepare(self) -> Cluster {
         let folder = Folder::new();
         let nodes = self.addresses.iter().zip(&self.launchers).zip(1..).map(|((ip, launcher), id)| {
@@ -114,14 +114,15 @@ impl Plan {
     }
 }
 
-/// Beyond loopback a node takes no call without a token, unless it is told to. Tests of tokens say themselves what they want.
+/// Beyond loopback a node takes no call without a token, unless its configuration says so. Tests of tokens
+/// set `anonymous` themselves.
 fn openness(ip: Ipv4Addr, config: &str) -> &'static str {
     if ip.is_loopback() || config.contains("anonymous") { "" } else { "anonymous = \"read,write,watch *\"\n" }
 }
 
 #[derive(Debug)]
 pub struct Cluster {
-    /// Dropped before the folder that they write to.
+    /// They are dropped before the folder that they write to.
     nodes: Vec<Node>,
     client: reqwest::Client,
     brisk: bool,
@@ -130,7 +131,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// So many nodes, formed and led, whose leader stays unless its process ends or hands over.
+    /// A cluster of this many nodes, formed and led, whose leader stays unless its
+    /// process ends or hands over.
     pub async fn of(nodes: u32) -> Cluster {
         Plan::new(nodes).start().await
     }
@@ -156,7 +158,7 @@ impl Cluster {
         self.ids().filter(|id| self.node(*id).runs()).collect()
     }
 
-    /// What every node is told at first.
+    /// The topology that every node starts with.
     pub fn topology(&self) -> Topology {
         let addresses: Vec<Ipv4Addr> = self.nodes.iter().map(|node| node.ip).collect();
         Topology::new(&addresses)
@@ -174,7 +176,7 @@ impl Cluster {
         node.write_config(&[timings, openness(node.ip, config), config].concat());
     }
 
-    /// The same cluster, with this node, which does not run, at another address.
+    /// The same cluster, with this node at another address; the node must not run.
     pub fn with_address(mut self, id: u32, ip: Ipv4Addr) -> Cluster {
         self.nodes[id as usize - 1].move_to(ip);
         self
@@ -196,14 +198,14 @@ impl Cluster {
         self.node(id).cont();
     }
 
-    /// Asks it to end, waits until it has, and wants it to say that all went well.
+    /// Asks the node to end, waits until it has, and asserts that its exit code is 0.
     pub async fn term(&self, id: u32) {
         self.node(id).signal(Signal::TERM);
         let status = wait_for("the process ends after SIGTERM", async || self.node(id).ended()).await;
         assert_eq!(status.code(), Some(0), "n{id} ended with {status} after SIGTERM");
     }
 
-    /// As a new disk in its place.
+    /// Empties the data folder, as if a new disk had replaced the old one.
     pub fn wipe(&self, id: u32) {
         assert!(!self.node(id).runs(), "n{id} runs: its disk cannot be replaced");
         for entry in fs::read_dir(&self.node(id).data).expect("a data folder").flatten() {
@@ -213,7 +215,7 @@ impl Cluster {
         }
     }
 
-    /// Of a cluster that has some.
+    /// The certificates of a cluster with TLS.
     pub fn certs(&self) -> &Certs {
         self.certs.as_ref().expect("a plan with TLS")
     }
@@ -251,23 +253,23 @@ impl Cluster {
         answer.ok().then(|| answer.json())
     }
 
-    /// What this node's status says under this name, once it answers.
+    /// The value of this member of the node's status, once the node answers.
     pub async fn status_of(&self, id: u32, member: &str) -> Value {
         wait_for("a status", async || Some(self.status(id).await?[member].clone())).await
     }
 
-    /// Whether it says that it leads.
+    /// True if the node says that it leads.
     pub async fn says_it_leads(&self, id: u32) -> bool {
         let answer = self.ask(id, &Call::post("/is_leader")).await;
         answer.is_ok_and(|answer| answer.ok() && answer.json() == json!(true))
     }
 
-    /// Who leads, by its own word; waits until one does.
+    /// The node that says that it leads; waits until one does.
     pub async fn leader(&self) -> u32 {
         self.leader_among(&self.running()).await
     }
 
-    /// Hands leadership to this node unless it leads already. Only where orders need no token.
+    /// Hands leadership to this node unless it leads already. It works only where orders need no token.
     pub async fn hand_to(&self, id: u32) {
         watch_for("leadership is handed over", async || {
             if self.leader().await == id {
@@ -306,7 +308,7 @@ impl Cluster {
         .await;
     }
 
-    /// Waits until this node's disk counts. It may answer reads, through the leader, before that.
+    /// Waits until this node's disk is admitted. It may answer reads, through the leader, before that.
     pub async fn counts(&self, id: u32) {
         wait_for("a node's disk is let in", async || {
             (self.status(id).await?["admitted"] == true).then_some(())
@@ -314,7 +316,7 @@ impl Cluster {
         .await;
     }
 
-    /// Waits until this node knows whether it reaches that one.
+    /// Waits until this node knows whether it reaches the other.
     pub async fn sees(&self, id: u32, other: u32, reachable: bool) {
         wait_for("a node sees that another is there, or is not", async || {
             let status = self.status(id).await?;
@@ -324,7 +326,7 @@ impl Cluster {
         .await;
     }
 
-    /// Waits until all these nodes have applied the same index, and wants the same state of them.
+    /// Waits until all these nodes have applied the same index, and asserts that their states are the same.
     pub async fn equal_states(&self, ids: &[u32]) {
         let states = watch_for("all nodes apply the same index", async || {
             let mut states = BTreeSet::new();
@@ -343,7 +345,7 @@ impl Cluster {
         log_lines(&self.node(id).data)
     }
 
-    /// Wants every record up to this index that two of these nodes hold to be the same text in both.
+    /// Asserts that every record up to this index that two of these nodes have is the same text in both.
     pub fn equal_logs(&self, ids: &[u32], upto: u64) {
         let mut seen: BTreeMap<u64, (u32, LogLine)> = BTreeMap::new();
         for id in ids {

@@ -1,4 +1,4 @@
-//! A node's log as it lies on the disk: text that needs no help of the binary to be read.
+//! A node's log as it lies on the disk: text that can be read without the binary.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 pub struct LogLine {
     pub index: u64,
     pub epoch: String,
-    /// Milli- or microseconds, for people.
+    /// Milliseconds or microseconds, for people.
     pub wall: String,
     /// The seed's own form: `type|JSON`.
     pub typed: String,
-    /// All of it.
+    /// The whole line.
     pub text: String,
 }
 
@@ -57,7 +57,7 @@ pub fn log_lines(data: &Path) -> BTreeMap<u64, LogLine> {
             if line.starts_with("= ") || line.starts_with("eldest-log") {
                 continue;
             }
-            // A line that is just being written may be cut anywhere.
+            // A line that is being written may be cut anywhere.
             if let Some(record) = LogLine::parse(line) {
                 records.insert(record.index, record);
             }
@@ -66,8 +66,9 @@ pub fn log_lines(data: &Path) -> BTreeMap<u64, LogLine> {
     records
 }
 
-/// What power leaves of a batch that was being written: the first part of one more line. The last segment
-/// that holds anything is the one being written; others may be there, filled with newlines in advance.
+/// Writes what a power loss leaves of a batch that was being written: the first part of one more
+/// line. The last segment that holds anything is the one being written; later ones may exist, filled
+/// with newlines in advance.
 pub fn tear_the_tail(data: &Path) {
     let newest = |path: &PathBuf| fs::read(path).is_ok_and(|text| text.iter().any(|byte| *byte != b'\n'));
     let segment = segments(data).into_iter().rfind(newest).expect("a log that holds something");

@@ -1,4 +1,4 @@
-//! A folder that goes with its test if that passes, and stays if it does not.
+//! A folder that is removed if its test passes, and stays if it fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // What cannot be removed is in nobody's way.
+            // A folder that cannot be removed does no harm.
             let _ = fs::remove_dir_all(&self.0);
         }
     }

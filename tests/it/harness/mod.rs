@@ -1,8 +1,8 @@
-//! Clusters of real processes, driven over HTTP and signals alone: nothing here knows the code it tests.
+//! Clusters of real processes, driven only over HTTP and signals: nothing here knows the code it tests.
 //!
-//! A test owns its [`Cluster`]: addresses, folders and processes are its own and go with it. A failed test
-//! leaves its folder behind and prints where, with the end of every node's log. Nothing waits by the clock:
-//! [`wait_for`] polls a condition, and its deadline is there only to fail.
+//! A test owns its [`Cluster`]: addresses, folders and processes are its own and end with it. A failed test
+//! leaves its folder behind and prints the path, with the end of every node's log. No test waits for a fixed
+//! time: [`wait_for`] polls a condition, and its deadline only makes a test fail.
 
 mod addresses;
 mod browser;

@@ -1,8 +1,8 @@
-//! A network of its own for every node, and a bridge between them on which anything can be cut.
+//! A separate network for every node, and a bridge between them on which any link can be cut.
 //!
-//! The bridge has a namespace of its own, where no firewall of this machine applies: one that a container engine sets up
-//! drops what passes any bridge. The test itself has a cable to it and reaches every node, whatever the nodes reach of
-//! each other.
+//! The bridge has its own namespace, where no firewall of this machine applies: one that a container engine
+//! sets up drops packets on any bridge. The test itself has a cable to it and reaches every node, no matter
+//! which nodes reach each other.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::skip::{left_out, system};
 const SKIP: &str = "ELDEST_SKIP_NETNS";
 const NEEDED: &str = "a test of partitions makes network namespaces; set ELDEST_SKIP_NETNS=1 to leave it out";
 
-/// The test's own place in each network.
+/// The test's own address in each network.
 const HOST: u8 = 254;
 
 /// The namespace of the bridge, numbered like those of the nodes.
@@ -24,13 +24,14 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug)]
 pub struct Network {
-    /// The subnet's number. It is in the name of everything that is made, so that all of it is ours to remove.
+    /// The subnet's number. It is in the name of everything that is created, so that
+    /// all of it may be removed.
     tag: String,
     subnet: [u8; 2],
     nodes: u32,
 }
 
-/// The middle of addresses 10.x.y.z that no other test uses, claimed as 127.8.x.y.
+/// The two middle bytes of addresses 10.x.y.z that no other test uses, claimed as 127.8.x.y.
 fn claim_subnet() -> [u8; 2] {
     let start = std::process::id().wrapping_mul(31);
     for _ in 0..TRIES {
@@ -44,16 +45,16 @@ fn claim_subnet() -> [u8; 2] {
 }
 
 impl Network {
-    /// None if such tests are left out here.
+    /// Returns None if such tests are left out here.
     pub fn new(nodes: u32) -> Option<Network> {
         if left_out(SKIP, "network namespaces") {
             return None;
         }
         let subnet = claim_subnet();
         let tag = format!("{:02x}{:02x}", subnet[0], subnet[1]);
-        // From here on a failure half-way removes what is there.
+        // A failure from here on removes what was created.
         let network = Network { tag, subnet, nodes };
-        // The subnet is ours, so whatever bears its number was left by a run that was killed.
+        // The subnet belongs to this test, so anything with its number was left by a run that was killed.
         network.remove();
         network.build();
         Some(network)
@@ -85,7 +86,7 @@ impl Network {
         let quietly = |words: &[&str]| {
             let _ = Command::new(words[0]).args(&words[1..]).output();
         };
-        // What is in a namespace goes with it, and a cable with either of its ends.
+        // A namespace takes its links with it, and a cable goes with either of its ends.
         for id in SWITCH..=self.nodes {
             quietly(&["ip", "netns", "del", &self.name(id)]);
         }
@@ -109,7 +110,7 @@ impl Network {
         (1..=self.nodes).map(|id| self.address(id as u8)).collect()
     }
 
-    /// What starts a process in the network of each node.
+    /// The commands that start a process in the network of each node.
     pub fn launchers(&self) -> Vec<Vec<String>> {
         let launcher = |id| ["ip", "netns", "exec", &self.name(id)].map(str::to_string).to_vec();
         (1..=self.nodes).map(launcher).collect()
@@ -121,17 +122,17 @@ impl Network {
         run(&[&rule[..], which, &["-j", "DROP"]].concat());
     }
 
-    /// Nothing from the one arrives at the other.
+    /// Cuts one direction: no packet of `from` arrives at `to`.
     pub fn cut(&self, from: u32, to: u32) {
         self.drop_packets(from, to, &[]);
     }
 
-    /// The one cannot call the other, which can still call it and hear its answers.
+    /// `from` cannot call `to`. `to` can still call `from` and gets its answers.
     pub fn cut_calls(&self, from: u32, to: u32) {
         self.drop_packets(from, to, &["-p", "tcp", "--dport", "9000"]);
     }
 
-    /// Nothing passes between the two groups.
+    /// Cuts all links between the two groups.
     pub fn split(&self, left: &[u32], right: &[u32]) {
         for l in left {
             for r in right {
@@ -141,7 +142,7 @@ impl Network {
         }
     }
 
-    /// These two hear each other again after a `cut` in both directions, whatever else is cut.
+    /// These two hear each other again after a `cut` in both directions, no matter what else is cut.
     pub fn mend(&self, one: u32, other: u32) {
         for (at, from) in [(one, other), (other, one)] {
             let (name, source) = (self.name(at), self.address(from as u8).to_string());

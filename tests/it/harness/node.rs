@@ -13,7 +13,7 @@ use super::addresses::PORT;
 use super::run::bounded;
 use super::wait::DEADLINE;
 
-/// Of the log, on failure.
+/// The lines of the log that a failure prints.
 const TAIL_LINES: usize = 40;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Node {
     /// Topology, configuration and log of the process.
     folder: PathBuf,
     pub data: PathBuf,
-    /// What runs the binary: nothing, or `ip netns exec` and a name.
+    /// The words before the binary: none, or `ip netns exec` and a name.
     launcher: Vec<String>,
     /// It is called by https://.
     tls: Mutex<bool>,
@@ -71,7 +71,7 @@ impl Node {
         self.start_with(&[]);
     }
 
-    /// With these words besides, for this start alone.
+    /// Adds these words to the command, for this start only.
     pub fn start_with(&self, words: &[&str]) {
         let extra = words;
         let mut process = self.process.lock().expect("no start has panicked");
@@ -93,7 +93,7 @@ impl Node {
         *process = Some(command.spawn().expect("the binary starts"));
     }
 
-    /// Mode and timings as one number, as peers compare them.
+    /// The digest of mode and timings, as peers compare it.
     pub fn settings_digest(&self) -> String {
         let checked = bounded()
             .arg("check")
@@ -107,7 +107,7 @@ impl Node {
         word.unwrap_or_else(|| panic!("no digest in {text}")).to_string()
     }
 
-    /// None when it does not run, as far as this test has seen.
+    /// The process id, or None if the node does not run, as far as this test has seen.
     pub fn pid(&self) -> Option<u32> {
         self.process.lock().expect("no start has panicked").as_ref().map(Child::id)
     }
@@ -122,27 +122,29 @@ impl Node {
         kill_process(pid, signal).expect("our own process takes signals");
     }
 
-    /// Stops every thread. A signal takes a moment to reach each of them, and a thread that has not got it yet may still answer.
+    /// Stops every thread. A signal takes a moment to reach each of them, and a thread that has not
+    /// received it may still answer.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
-        // A thread that waits for its disk (D) takes no signal before it returns, and does nothing else in the meantime.
+        // A thread that waits for its disk (D) takes no signal before it returns, and does
+        // nothing else in the meantime.
         self.until_threads(|state| "TtDZX".contains(state), "stop");
     }
 
-    /// Lets a stopped process go on.
+    /// Lets a stopped process continue.
     pub fn cont(&self) {
         self.signal(Signal::CONT);
         self.until_threads(|state| state != 'T', "go on");
     }
 
-    /// Waits until the kernel says of each thread that it is in such a state.
+    /// Waits until the kernel reports such a state for each thread.
     fn until_threads(&self, wanted: impl Fn(char) -> bool, what: &str) {
         let pid = self.pid().unwrap_or_else(|| panic!("n{} does not run", self.id));
         let tasks = PathBuf::from(format!("/proc/{pid}/task"));
         let began = Instant::now();
         loop {
             let threads = fs::read_dir(&tasks).expect("a running process has threads").flatten();
-            // A thread that has ended since is in no state.
+            // A thread that has ended since has no state.
             let mut states = threads.filter_map(|thread| state_in(&thread.path().join("stat")));
             if states.all(&wanted) {
                 return;
@@ -152,7 +154,7 @@ impl Node {
         }
     }
 
-    /// As a power loss looks to the process: at once, at any point.
+    /// To the process this looks like a power loss: it ends at once, at any point.
     pub fn kill9(&self) {
         if let Some(mut child) = self.process.lock().expect("no start has panicked").take() {
             child.kill().expect("our own process can be killed");
@@ -160,7 +162,7 @@ impl Node {
         }
     }
 
-    /// Whether the process is still there; its end stays to be collected.
+    /// True if the process is still there; a dead one stays to be reaped.
     pub fn alive(&self) -> bool {
         let Some(pid) = self.pid() else {
             return false;
@@ -168,7 +170,7 @@ impl Node {
         state_in(Path::new(&format!("/proc/{pid}/stat"))).is_some_and(|state| state != 'Z')
     }
 
-    /// The exit status if the process has ended; it is gone from here then.
+    /// The exit status if the process has ended; the node then counts as not running.
     pub fn ended(&self) -> Option<ExitStatus> {
         let mut process = self.process.lock().expect("no start has panicked");
         let status = process.as_mut()?.try_wait().expect("our own process can be waited for")?;
@@ -193,7 +195,8 @@ impl Node {
     }
 }
 
-/// The letter for the state of a process or thread, if it is still there. The name before it may hold anything but `) `.
+/// The letter for the state of a process or thread, if it is still there. The name before it
+/// may hold anything but `) `.
 fn state_in(stat: &Path) -> Option<char> {
     let text = fs::read_to_string(stat).ok()?;
     text.rsplit(") ").next()?.chars().next()

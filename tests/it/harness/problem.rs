@@ -1,4 +1,4 @@
-//! What every error looks like (RFC 9457, and the members that the contract adds).
+//! The form of every error (RFC 9457, and the members that the contract adds).
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub fn problem(answer: &Answer, status: u16, code: &str) -> Value {
     body
 }
 
-/// The same as peers are told it: without the headers that clients get.
+/// The same for an answer to a peer: without the headers that clients get.
 #[track_caller]
 pub fn peer_problem(answer: &Answer, status: u16, code: &str) -> Value {
     let shown = answer.show();

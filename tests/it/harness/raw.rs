@@ -1,4 +1,4 @@
-//! Bytes to a node and bytes back: for what no HTTP client would send.
+//! Bytes to a node and bytes back: for requests that no HTTP client would send.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Raw {
         Raw(stream.expect("a running node takes connections"))
     }
 
-    /// From this address of the machine.
+    /// Connects from this address of the machine.
     pub async fn connect_from(from: Ipv4Addr, node: &Node) -> Raw {
         Raw::open(from, (node.ip, super::addresses::PORT).into()).await
     }
@@ -61,12 +61,12 @@ impl Raw {
         bytes
     }
 
-    /// What arrives within this time, and whether the node has closed.
+    /// The bytes that arrive within this time, and whether the node has closed.
     pub async fn read_for(&mut self, time: Duration) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         let reading = async {
             let mut buffer = [0; 16 << 10];
-            // A reset is an end, too.
+            // A reset is an end as well.
             while let Ok(count @ 1..) = self.0.read(&mut buffer).await {
                 bytes.extend_from_slice(&buffer[..count]);
             }

@@ -8,7 +8,7 @@ use super::wait::watch_for;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// What the contract lets a client try again.
+/// The statuses after which the contract lets a client try again.
 const TRY_AGAIN: [u16; 4] = [421, 429, 503, 504];
 
 impl Cluster {
@@ -24,18 +24,18 @@ impl Cluster {
         .await
     }
 
-    /// The first final answer of this node. The call must bear to be made more than once.
+    /// The first final answer of this node. The call must be safe to repeat.
     pub async fn eventually_at(&self, id: u32, call: &Call) -> Answer {
         watch_for("a final answer from one node", async || final_answer(id, self.ask(id, call).await)).await
     }
 
-    /// Writes a document, whatever it takes.
+    /// Writes a document, and retries until it is written.
     pub async fn write_doc(&self, key: &str, value: u64) {
         let answer = self.eventually(Call::put(format!("/v1/docs/{key}")).raw_json(&value.to_string())).await;
         assert!(answer.ok(), "{}", answer.show());
     }
 
-    /// The document as this node tells it, when it does; none if it says that there is none.
+    /// The document as this node reads it, once it answers; None if it says that there is none.
     pub async fn read_doc(&self, node: u32, key: &str, level: &str) -> Option<u64> {
         let call = Call::get(format!("/v1/docs/{key}?level={level}"));
         let answer =

@@ -1,4 +1,4 @@
-//! What callers draw. A seed stays a seed, whatever else changes.
+//! The random numbers of callers. A seed always gives the same numbers.
 
 use eldest_storage::files::Dice;
 
@@ -14,7 +14,7 @@ impl Rng {
         self.0.roll()
     }
 
-    /// Below `bound`, which is not zero.
+    /// A number below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
     }

@@ -2,10 +2,10 @@
 
 use std::process::{Command, Output};
 
-/// Only to fail by.
+/// It only makes a test fail.
 const LONGEST_S: &str = "180";
 
-/// The binary, ended by a signal if it hangs. It needs no handling of its own in a test: the exit code says so then.
+/// The binary, ended by a signal if it hangs. A test needs no handling for that: the exit code shows it.
 pub fn bounded() -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=10", LONGEST_S, env!("CARGO_BIN_EXE_eldest")]);

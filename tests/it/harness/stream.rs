@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cluster::Cluster;
 use super::wait::DEADLINE;
 
-/// A node that does not even begin to answer is not there.
+/// A node that does not even begin to answer within this time does not answer.
 const BEGIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
@@ -17,27 +17,28 @@ pub struct Events {
     buffer: Vec<u8>,
 }
 
-/// How an answer goes on.
+/// The next part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     Event(Value),
-    /// As the node wanted it.
+    /// The node has ended the answer in order.
     End,
     BrokenOff,
 }
 
 impl Cluster {
-    /// What this node tells under this path; the status, if that is nothing, or none if it does not answer.
+    /// Opens the stream under this path. The error is the status of a refusal, or None if
+    /// the node does not answer.
     pub async fn events(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
         self.stream(Method::GET, id, path, None).await
     }
 
-    /// The same for whoever has this token.
+    /// The same for a client with this token.
     pub async fn events_by(&self, id: u32, path: &str, token: &str) -> Result<Events, Option<u16>> {
         self.stream(Method::GET, id, path, Some(token)).await
     }
 
-    /// The same, where the route wants to be posted to.
+    /// The same for a route that is called with POST.
     pub async fn posted(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
         self.stream(Method::POST, id, path, None).await
     }
@@ -65,7 +66,7 @@ impl Cluster {
 }
 
 impl Events {
-    /// The next event's JSON. Signs of life are passed over; silence for too long fails the test.
+    /// The next event's JSON. Keep-alives are skipped; silence for too long fails the test.
     pub async fn next(&mut self) -> Told {
         match tokio::time::timeout(DEADLINE, self.read()).await {
             Ok(told) => told,

@@ -1,4 +1,4 @@
-//! A small disk of a node's own, which can be filled.
+//! A small disk for one node, which can be filled.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ const NEEDED: &str = "a test of full disks mounts a tmpfs; set ELDEST_SKIP_TMPFS
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None if such tests are left out here.
+    /// Returns None if such tests are left out here.
     pub fn mount(folder: &Path, mebibytes: u64) -> Option<SmallDisk> {
         if left_out(SKIP, "a small disk of its own") {
             return None;
@@ -55,7 +55,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: the processes on it have ended, but who looks at a failed test may stand in it.
+        // The unmount is lazy: the processes on the disk have ended, but a developer who looks at a failed
+        // test may have a shell in it.
         let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
         let _ = fs::remove_dir(&self.0);
     }

@@ -1,4 +1,4 @@
-//! The topology file, in the seed's form, and the ways in which one node's may differ from the others'.
+//! The topology file, in the seed's form, and the ways in which that of one node may differ from the others'.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct Topology {
     cluster: String,
-    /// Of node 1 and so on.
+    /// Name and address, from node 1 on.
     members: Vec<(String, Ipv4Addr)>,
 }
 
@@ -32,7 +32,7 @@ impl Topology {
         self
     }
 
-    /// Only the first nodes.
+    /// Keeps the first nodes only.
     pub fn first(mut self, nodes: usize) -> Topology {
         self.members.truncate(nodes);
         self

@@ -1,4 +1,4 @@
-//! Who is told what, while nobody fails.
+//! The answers to each call, while no node fails.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What these tests ask, over and over.
+//! The calls that these tests make repeatedly.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Events, Told, query, wait_for};
 
-/// A ttl that no test outlasts: whatever ends such a lease was no lack of renewals.
+/// A ttl that no test outlasts: such a lease never ends for lack of renewals.
 pub const LONG: u64 = 3_600_000;
 
-/// The longest wait that may be asked for, in milliseconds: every wait here ends long before.
+/// The longest wait that a call may have, in milliseconds: every wait here ends long before.
 pub const WAIT: u64 = 60_000;
 
 /// A client that gives up before the node does learns nothing.
 const LONGER_THAN_WAIT: Duration = Duration::from_secs(75);
 
-/// Wants the role; `more` are further members of the body.
+/// Acquires the role; `more` are further members of the body.
 pub fn acquire(role: &str, instance: &str, more: Value) -> Call {
     let mut body = json!({"instance_id": instance, "ttl_ms": LONG});
     let more = more.as_object().cloned().unwrap_or_default();
@@ -23,13 +23,13 @@ pub fn acquire(role: &str, instance: &str, more: Value) -> Call {
     Call::post(format!("/v1/roles/{role}/acquire")).json(&body)
 }
 
-/// Wants the role, and waits for it: a busy machine takes its time to notice that it is free.
+/// Acquires the role and waits for it: a busy machine takes its time to notice that it is free.
 pub fn patient(role: &str, instance: &str, mut more: Value) -> Call {
     more["wait_ms"] = json!(WAIT);
     acquire(role, instance, more).timeout(LONGER_THAN_WAIT)
 }
 
-/// Waits until so many stand in line for the role `r`, as the leader says.
+/// Waits until the leader says that this many wait for the role `r`.
 pub async fn line_is(cluster: &Cluster, count: u64) {
     wait_for("the line is so long", async || (role(cluster, 1, "r").await["waiting"] == count).then_some(()))
         .await;
@@ -44,7 +44,7 @@ fn tenure(role: &str, order: &str, instance: &str, token: u64) -> Call {
     Call::post(format!("/v1/roles/{role}/{order}")).json(&body)
 }
 
-/// The token of a grant to somebody who did not have it.
+/// The token of a grant to an instance that did not hold the role.
 #[track_caller]
 pub fn grant(answer: Answer) -> u64 {
     let answer = answer.expect(200);
@@ -53,7 +53,8 @@ pub fn grant(answer: Answer) -> u64 {
     said["token"].as_u64().expect("a token")
 }
 
-/// The token of a grant that was asked for again and again, under one key: an attempt whose answer was lost may have got it.
+/// The token of a grant that was requested repeatedly under one key: an attempt whose answer
+/// was lost may have got it.
 #[track_caller]
 pub fn got(answer: Answer) -> u64 {
     let answer = answer.expect(200);
@@ -63,12 +64,12 @@ pub fn got(answer: Answer) -> u64 {
     said["token"].as_u64().expect("a token")
 }
 
-/// How this node shows the role.
+/// The role as this node shows it.
 pub async fn role(cluster: &Cluster, node: u32, name: &str) -> Value {
     cluster.answer(node, Call::get(format!("/v1/roles/{name}"))).await.expect(200).json()
 }
 
-/// Everything that becomes of roles whose names begin so, from now on.
+/// All events of roles whose names begin with this prefix, from now on.
 pub async fn role_events(cluster: &Cluster, node: u32, prefix: &str) -> Events {
     let prefix = query(prefix);
     let path = format!("/v1/feed?kinds=role_acquired,role_lost&prefix={prefix}");
@@ -77,10 +78,11 @@ pub async fn role_events(cluster: &Cluster, node: u32, prefix: &str) -> Events {
     events
 }
 
-/// To fail by, in all: bookmarks come for as long as there is no news. Longer than any ttl that a test waits for, counted twice.
+/// The bound for the whole wait, which only makes a test fail: bookmarks come for as long as there is no
+/// event. It is longer than any ttl that a test waits for, counted twice.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Reads on until the role is granted to this one, or lost by it. Returns all that was told.
+/// Reads until this instance gets the role, or loses it. Returns all events.
 pub async fn until(events: &mut Events, kind: &str, instance: &str) -> Vec<Value> {
     let mut told = Vec::new();
     let reading = read_until(events, kind, instance, &mut told);
@@ -89,7 +91,7 @@ pub async fn until(events: &mut Events, kind: &str, instance: &str) -> Vec<Value
     told
 }
 
-/// Says what has ended the events, if they end before that.
+/// Returns what has ended the stream, if it ends before that.
 async fn read_until(events: &mut Events, kind: &str, instance: &str, told: &mut Vec<Value>) -> Option<Told> {
     loop {
         let event = match events.next().await {
@@ -106,7 +108,7 @@ async fn read_until(events: &mut Events, kind: &str, instance: &str, told: &mut 
     }
 }
 
-/// The same through one node.
+/// The same calls through one node.
 pub struct Asks<'a> {
     pub cluster: &'a Cluster,
     pub node: u32,

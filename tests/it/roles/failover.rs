@@ -1,4 +1,4 @@
-//! Leases outlive leaders, and tokens rise whatever happens.
+//! Leases outlive leaders, and tokens always rise.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,10 +10,10 @@ use crate::harness::{Call, Cluster, problem};
 /// Long enough for a failover on a busy machine, short enough to wait for its end.
 const TTL: u64 = 30_000;
 
-/// Long enough for any failover; its end is never waited for.
+/// Long enough for any failover; no test waits for its end.
 const KEPT: u64 = 120_000;
 
-/// The last promise that was heard: when it was asked for, and for how long it is.
+/// The last answer to a renewal: the time of the call, and the time that was promised.
 struct Promise {
     sent: Instant,
     ms: u64,
@@ -42,7 +42,7 @@ async fn a_lease_outlives_its_leader_and_ends() {
     problem(&cluster.eventually(renew("r", "a", token)).await, 410, "lease_lost");
 }
 
-/// It may be promised less than its ttl on the way, and never loses it.
+/// The answers may promise less than its ttl during a failover, but the holder never loses it.
 #[tokio::test]
 async fn who_renews_keeps_it_over_leaders() {
     let cluster = Cluster::of(3).await;
@@ -61,7 +61,7 @@ async fn who_renews_keeps_it_over_leaders() {
 
 #[tokio::test]
 async fn tokens_rise_over_everything() {
-    // The first is greater than any that a cluster before this one can have given (P30).
+    // The first is greater than any that an earlier cluster can have given (P30).
     let started = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
     let mut last = u64::try_from(started.as_micros()).expect("a time");
     let cluster = Cluster::of(3).await;
@@ -81,12 +81,12 @@ async fn tokens_rise_over_everything() {
     higher("c").await;
     cluster.start(leader);
     cluster.ready().await;
-    // All data are replaced by some that know of no role.
+    // All data is replaced by a document without roles.
     let leader = cluster.leader().await;
     let document = json!({"docs": [{"key": "k", "value": 1}]});
     cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
     higher("d").await;
-    // All nodes at once.
+    // All nodes are killed at once.
     cluster.ids().for_each(|id| cluster.kill9(id));
     cluster.ids().for_each(|id| cluster.start(id));
     cluster.ready().await;
@@ -99,7 +99,7 @@ async fn tokens_rise_over_everything() {
     higher("f").await;
 }
 
-/// Processes that live, and what they hold, are no data.
+/// Live processes and the roles that they hold are not data.
 #[tokio::test]
 async fn a_restore_takes_no_role_from_anybody() {
     let cluster = Cluster::of(3).await;
@@ -113,7 +113,7 @@ async fn a_restore_takes_no_role_from_anybody() {
     cluster.equal_states(&[1, 2, 3]).await;
 }
 
-/// Whoever leads next counts anew: a hand-over costs no holder anything.
+/// The next leader starts each ttl again: a hand-over costs no holder anything.
 #[tokio::test]
 async fn a_hand_over_takes_leases_along() {
     let cluster = Cluster::of(3).await;

@@ -16,7 +16,7 @@ async fn calm() -> Cluster {
 /// A busy machine renews in time, and a test can wait for its end.
 const SHORT: u64 = 10_000;
 
-/// Holds it, and says under which token.
+/// Holds the role, and returns the stream and the token.
 async fn hold(cluster: &Cluster, node: u32, instance: &str, ttl_ms: u64) -> (Events, u64) {
     let path = format!("/v1/roles/r/hold?instance_id={instance}&ttl_ms={ttl_ms}");
     let mut events = cluster.posted(node, &path).await.expect("a stream");
@@ -38,7 +38,7 @@ async fn it_is_free_as_soon_as_the_connection_is_closed() {
         let refused = problem(&cluster.answer(1, acquire("r", "other", json!({}))).await, 409, "role_held");
         assert_eq!(refused["leader"]["instance_id"], "held");
         drop(stream);
-        // Its ttl is an hour: somebody gives it back.
+        // Its ttl is an hour: only a release makes it free.
         last = grant(cluster.answer(2, patient("r", "other", json!({}))).await);
         Asks { cluster: &cluster, node: 1 }.release("r", "other", last).await.expect(200);
     }
@@ -49,7 +49,7 @@ async fn it_is_renewed_while_the_connection_is_open() {
     let cluster = calm().await;
     let mut events = role_events(&cluster, 1, "").await;
     let (stream, token) = hold(&cluster, 2, "held", SHORT).await;
-    // One after the other, in which the ttl passes twice.
+    // The ttl passes twice, once for each of these roles.
     for round in 0..2 {
         let other = format!("s{round}");
         grant(cluster.answer(1, acquire(&other, "silent", json!({"ttl_ms": SHORT}))).await);
@@ -68,7 +68,7 @@ async fn it_is_renewed_while_the_connection_is_open() {
 #[tokio::test]
 async fn it_lapses_when_the_node_that_serves_it_dies() {
     let cluster = Cluster::of(3).await;
-    // A follower, and then the leader.
+    // First a follower dies, then the leader.
     for round in 0..2 {
         let leader = cluster.leader().await;
         let serving = if round == 0 { cluster.others(leader)[1] } else { leader };
@@ -118,13 +118,13 @@ async fn it_can_be_waited_for() {
     assert!(held["token"].as_u64() > Some(token));
 }
 
-/// The end of a node is no end of a connection by the client, but the node knows of it.
+/// The client does not close its connection here, but the node knows that it ends, and releases the role.
 #[tokio::test]
 async fn a_node_that_ends_gives_it_back() {
     let cluster = calm().await;
     let leader = cluster.leader().await;
     let serving = cluster.others(leader)[0];
-    // A follower, and then the leader.
+    // First a follower ends, then the leader.
     for serving in [serving, leader] {
         let (mut stream, token) = hold(&cluster, serving, "held", LONG).await;
         cluster.term(serving).await;
@@ -140,12 +140,13 @@ async fn a_node_that_ends_gives_it_back() {
     }
 }
 
-/// Clients may close their connections as soon as they are told, and then what is given back is all that keeps the process up.
+/// Clients may close their connections as soon as they hear of the end; then only the
+/// releases keep the process up.
 #[tokio::test]
 async fn a_node_that_ends_gives_back_what_its_clients_have_left() {
     let cluster = calm().await;
     let leader = cluster.leader().await;
-    // Each of them leaves at another moment of its release.
+    // Each of them leaves at a different moment of its release.
     let roles: Vec<String> = (0..64).map(|number| format!("r{number}")).collect();
     for serving in [cluster.others(leader)[0], leader] {
         let held = join_all(roles.iter().map(async |role| {
@@ -179,7 +180,7 @@ async fn it_is_free_when_nothing_reaches_the_client() {
     /// The test's own end of the network.
     const TEST: u32 = 254;
     let Some(network) = Network::new(3) else { return };
-    // Beyond loopback a node wants a secret.
+    // Beyond loopback a node requires a secret.
     let config = "cluster_secret = \"the secret of these tests, long enough to pass\"";
     let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(config);
     let cluster = plan.start().await;

@@ -1,4 +1,4 @@
-//! What is no order about a role, and what is wrong with it.
+//! Calls that are not valid for a role, and the field that is wrong in each.
 
 use serde_json::json;
 
@@ -77,6 +77,6 @@ async fn naming_a_holder_is_an_operators() {
     }
     let credential = "Bearer admin-token-of-the-tests-0123456789";
     grant(cluster.answer(2, call.header("authorization", credential)).await);
-    // A client needs none.
+    // A client needs no credential.
     grant(asks.acquire("s", "a", json!({})).await);
 }

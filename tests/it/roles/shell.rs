@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use super::{Asks, grant, line_is, role, role_events, until};
 use crate::harness::{Call, Cluster};
 
-/// To fail by: longer than any wait that a command line here asks for.
+/// It only makes a test fail: longer than any wait that a command line here asks for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn in_time<T>(what: &str, coming: impl Future<Output = T>) -> T {
@@ -22,7 +22,7 @@ fn eldest(cluster: &Cluster, words: &str) -> Command {
     asking(cluster.urls(), words)
 }
 
-/// It asks the first of these nodes for as long as that one answers.
+/// It calls the first of these nodes for as long as that node answers.
 fn asking(urls: Vec<String>, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
     command.args(words.split(' ')).env("ELDEST_URL", urls.join(",")).kill_on_drop(true);
@@ -42,7 +42,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Returns once it says that it has the role.
+    /// Returns once the command says that it has the role.
     async fn start(mut command: Command) -> Holder {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
@@ -72,12 +72,12 @@ async fn a_shell_holds_a_role_over_the_death_of_its_node() {
     let nodes = [leader].into_iter().chain(cluster.others(leader));
     let urls = nodes.map(|id| cluster.node(id).url()).collect();
     let holder = Holder::start(asking(urls, "role hold r shell --ttl 20s")).await;
-    // The node that it has asked until now, which leads as well.
+    // The node that it has called until now, which leads as well.
     cluster.kill9(leader);
     let witness = cluster.leader().await;
     let mut events = role_events(&cluster, witness, "").await;
     let asks = Asks { cluster: &cluster, node: witness };
-    // Longer than the shell's ttl, which the new leader counts from when it began to lead.
+    // Longer than the shell's ttl, which the new leader counts from the moment when it began to lead.
     grant(asks.acquire("s", "silent", json!({"ttl_ms": 25_000})).await);
     let told = until(&mut events, "role_lost", "silent").await;
     assert!(told.iter().all(|event| event["role"] != "r"), "{told:?}");

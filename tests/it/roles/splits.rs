@@ -1,4 +1,4 @@
-//! Available mode: each side of a split has a holder of its own, and one of them is left.
+//! Available mode: each side of a split has its own holder, and one of them remains.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,10 +8,12 @@ use super::{acquire, got, renew, until};
 use crate::harness::{Answer, Call, Cluster, Network, problem, watch_for};
 use crate::sides::{cluster_on, one_again, split_in_two};
 
-/// What a node says while leadership changes. On a busy machine it may do so at any time, with the timings of a release.
+/// The statuses of a node while leadership changes. With the timings of a release a busy
+/// machine may do so at any time.
 const TRY_AGAIN: [u16; 4] = [421, 429, 503, 504];
 
-/// A side that goes on has its leader at once; a node that has not heard of it yet is asked again, under the same key.
+/// A side that continues has its leader at once; a node that does not know it yet is called
+/// again, under the same key.
 async fn answered(cluster: &Cluster, node: u32, call: &Call) -> Answer {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let key = format!("splits-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -29,7 +31,8 @@ async fn the_elder_sides_holder_stays() {
     let cluster = cluster_on(&network).await;
     let before = got(answered(&cluster, 2, &acquire("before", "everywhere", json!({}))).await);
     split_in_two(&network, &cluster).await;
-    // One and two seconds of wall time apart, or at the same moment: they are never the same.
+    // Whether they are granted one or two seconds of wall time apart or at the same
+    // moment, the tokens differ.
     let elder = got(answered(&cluster, 1, &acquire("r", "elder", json!({}))).await);
     let younger = got(answered(&cluster, 3, &acquire("r", "younger", json!({}))).await);
     assert_ne!(elder, younger);

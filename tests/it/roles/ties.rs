@@ -1,4 +1,4 @@
-//! A lease that ends with a connection, which its holder renews all the same.
+//! A lease that ends with a connection, although its holder also renews it.
 
 use std::time::Duration;
 
@@ -55,12 +55,12 @@ async fn a_connection_that_was_replaced_ends_nothing() {
     let old = tie(&cluster, 1, token, 1, 0).await;
     let new = tie(&cluster, 2, token, 2, 0).await;
     drop(old);
-    // As the node does that has served it; and it is not the last word that counts, but the greatest number.
+    // The node that served the old connection does the same; the greatest number counts, not the last call.
     problem(&order(&cluster, "untie", token, Some(1)).await, 410, "lease_lost");
     order(&cluster, "renew", token, Some(1)).await.expect(200);
     problem(&order(&cluster, "untie", token, Some(1)).await, 410, "lease_lost");
     assert_eq!(role(&cluster, 3, "r").await["token"], json!(token));
-    // Who goes on with the lease alone is bound to none.
+    // A holder that renews without a tie is tied to no connection.
     order(&cluster, "renew", token, None).await.expect(200);
     problem(&order(&cluster, "untie", token, Some(2)).await, 410, "lease_lost");
     order(&cluster, "renew", token, Some(3)).await.expect(200);
@@ -90,13 +90,13 @@ async fn what_cannot_be_tied() {
     assert_eq!(role(&cluster, 1, "r").await["token"], json!(token));
 }
 
-/// The token of the role, unless this node cannot tell for a moment.
+/// The token of the role, or None if this node has no answer at the moment.
 async fn held(cluster: &Cluster, node: u32) -> Option<Value> {
     let answer = cluster.ask(node, &Call::get("/v1/roles/r")).await.ok()?;
     answer.ok().then(|| answer.json()["token"].clone())
 }
 
-/// Whichever node serves the tie: all of them die, one after the other.
+/// Any node may serve the tie: all of them die, one after the other.
 #[tokio::test]
 async fn a_holder_outlives_the_node_that_it_is_tied_to() {
     let cluster = Cluster::of(3).await;

@@ -1,4 +1,4 @@
-//! Who waits for a role, and whose turn it is.
+//! The waiter queue of a role, and its order.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,7 +66,8 @@ async fn a_lease_that_ends_is_the_next_ones() {
     let next = waiting(&cluster, 2, "next", json!({}));
     let lost = until(&mut events, "role_lost", "silent").await;
     assert_eq!(lost.last().expect("it is told")["reason"], json!("expired"));
-    // The grant is the record behind the end (P41): nothing that is written once the end is known comes before it.
+    // The grant is the record right after the end (P41): no write that is made once the end
+    // is known comes before it.
     let later = cluster.answer(1, Call::put("/v1/docs/later").raw_json("1")).await.expect(201);
     let later: u64 = later.header("eldest-index").and_then(|index| index.parse().ok()).expect("an index");
     assert!(grant(next.await.expect("no panic")) > token);
@@ -121,7 +122,7 @@ async fn first_in_line(cluster: &Cluster, node: u32) -> Raw {
     gone
 }
 
-/// Through the leader and through a follower; the one that has gone is the first in line.
+/// Through the leader and through a follower; the client that leaves is the first in the queue.
 #[tokio::test]
 async fn whoever_has_gone_never_gets_it() {
     let cluster = calm().await;
@@ -135,11 +136,11 @@ async fn whoever_has_gone_never_gets_it() {
         let patient = waiting(&cluster, 1, &next, json!({}));
         line_is(&cluster, 2).await;
         drop(gone);
-        // The end of a connection takes its time to the node, and from there to the leader.
+        // The end of a connection takes time to reach the node, and from there the leader.
         line_is(&cluster, 1).await;
         assert!(began.elapsed().as_millis() < u128::from(WAIT), "it left the line when its wait was over");
         release(&cluster, &format!("holder-{round}"), token).await;
-        // Nobody releases what the dead was given, and its ttl is an hour.
+        // A grant to the dead client would last for its ttl of an hour, because nothing would release it.
         let granted = grant(patient.await.expect("no panic"));
         assert!(granted > token);
         token = granted;
@@ -150,7 +151,8 @@ async fn whoever_has_gone_never_gets_it() {
     assert_eq!(shown["leader"]["instance_id"], "holder-2");
 }
 
-/// The line stands in the leader's memory: who waits there when it dies asks the next one.
+/// The waiter queue is in the leader's memory: a client that waits there when the leader
+/// dies calls the next leader.
 #[tokio::test]
 async fn a_wait_outlives_its_leader_by_asking_again() {
     let cluster = Cluster::of(3).await;

@@ -1,4 +1,4 @@
-//! Clients by TLS: the library, and the command line.
+//! Clients that use TLS: the library, and the command line.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn client(cluster: &Cluster) -> Client {
     Client::builder(cluster.urls()).tls(cluster.certs().files(None)).build().expect("a client")
 }
 
-/// A role is held and the feed resumed while the leader dies, which tells both.
+/// A role is held and the feed is resumed while the leader, which serves both, dies.
 #[tokio::test]
 async fn a_role_and_the_feed_survive_the_leader() {
     let cluster = Plan::new(3).tls(REQUIRE).start().await;
@@ -37,7 +37,7 @@ async fn a_role_and_the_feed_survive_the_leader() {
     guard.release().await.expect("given back");
 }
 
-/// Without the CA nobody is believed, and the message says what to name.
+/// Without the CA no node is believed, and the message says which option is missing.
 #[tokio::test]
 async fn the_command_line_speaks_tls() {
     let cluster = Plan::new(3).tls(REQUIRE).start().await;
@@ -69,7 +69,7 @@ async fn the_command_line_speaks_tls() {
     assert!(said.contains("--ca"), "{said}");
 }
 
-/// The kernel closes the connection of a process that is killed, and nobody is left to take leave as TLS wants it.
+/// The kernel closes the connection of a process that is killed, so there is no TLS close notification.
 #[tokio::test]
 async fn a_role_is_free_when_its_connection_ends_without_a_word() {
     let cluster = Plan::new(3).tls(REQUIRE).start().await;
@@ -86,7 +86,7 @@ async fn a_role_is_free_when_its_connection_ends_without_a_word() {
         assert!(count > 0, "{said}");
         said += &String::from_utf8_lossy(&buffer[..count]);
     }
-    // Its TCP connection ends, and TLS has not been told.
+    // Its TCP connection ends without a TLS close notification.
     drop(stream);
     assert!(grant(cluster.answer(1, patient("r", "next", json!({}))).await) > token);
 }

@@ -12,7 +12,7 @@ use super::{REQUIRE, connect};
 use crate::harness::{Cluster, Plan, wait_for};
 use crate::load::Load;
 
-/// Of the certificate that a new connection to this node is shown.
+/// The serial number of the certificate that this node shows on a new connection.
 async fn serial(cluster: &Cluster, id: u32) -> String {
     let stream = connect(cluster, id).await;
     let shown = stream.get_ref().1.peer_certificates().expect("a certificate");
@@ -37,7 +37,7 @@ async fn a_renewed_certificate_is_shown_and_what_is_open_stays_open() {
     cluster.write_doc("k", 1).await;
     assert_eq!(feed.news().await["key"], "k", "the old connection goes on");
 
-    // Half a file, as an editor leaves it: nothing changes, and it is told.
+    // Half a file, as an editor leaves it: nothing changes, and the status says so.
     let (path, renewed) = (cluster.certs().path("node-1.crt"), serial(&cluster, 1).await);
     let good = fs::read(&path).expect("a file");
     fs::write(&path, &good[..good.len() / 2]).expect("a file");
@@ -49,7 +49,7 @@ async fn a_renewed_certificate_is_shown_and_what_is_open_stays_open() {
     cluster.node(1).signal(Signal::HUP);
     wait_for("it is well again", async || remark(&cluster, 1).await.filter(String::is_empty)).await;
 
-    // Nodes that dial it anew believe the new one, and it shows the new one when it dials.
+    // Nodes that connect to it again accept the new certificate, and it shows the new one when it connects.
     cluster.kill9(2);
     cluster.start(2);
     cluster.ready().await;
@@ -66,7 +66,7 @@ fn write_secret(path: &Path, lines: &[&str]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is our own");
 }
 
-/// How often a node has read a changed secret.
+/// The number of times that a node has read a changed secret.
 fn times_read(cluster: &Cluster, id: u32) -> usize {
     let log = fs::read_to_string(cluster.node(id).stderr_path()).unwrap_or_default();
     log.matches("the cluster secret is read anew").count()
@@ -78,12 +78,13 @@ async fn give(cluster: &Cluster, lines: &[&str]) {
         write_secret(&cluster.folder().join(format!("n{id}/secret")), lines);
         cluster.node(id).signal(Signal::HUP);
         wait_for("the new secret is read", async || (times_read(cluster, id) > before).then_some(())).await;
-        // One node has it and the others have not: they go on together.
+        // One node has it and the others do not: they still work together.
         cluster.write_doc(&format!("after/{id}"), lines.len() as u64).await;
     }
 }
 
-/// Three steps, node by node: both with the old one first, both with the new one first, the new one alone.
+/// Three steps, node by node: both secrets with the old one first, both with the new one
+/// first, the new one alone.
 #[tokio::test]
 async fn a_secret_is_changed_under_writes() {
     let cluster = Plan::new(3).prepare();
@@ -107,7 +108,7 @@ async fn a_secret_is_changed_under_writes() {
     }
     cluster.equal_states(&[1, 2, 3]).await;
 
-    // The old one is worth nothing now; what is no secret changes nothing.
+    // The old secret is not accepted any more; text that is not a secret changes nothing.
     cluster.kill9(3);
     write_secret(&cluster.folder().join("n3/secret"), &[OLD]);
     cluster.start(3);

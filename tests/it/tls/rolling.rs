@@ -1,4 +1,4 @@
-//! A cluster that runs without TLS goes over to it node by node, and its clients lose nothing.
+//! A cluster that runs without TLS changes to TLS node by node, and its clients lose nothing.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn from_plain_to_tls_without_a_pause() {
             cluster.is_ready(id).await;
         }
     }
-    // Clients go over while both are answered.
+    // Clients change over while both are answered.
     cluster.ids().for_each(|id| cluster.node(id).speaks_tls(true));
     for id in cluster.ids() {
         cluster.term(id).await;

@@ -1,5 +1,5 @@
-//! P15: under `ack = all` a write is acknowledged only when every follower that the leader has heard of within `dead_after`
-//! has it on disk, and so has it itself.
+//! P15: under `ack = all` a write is acknowledged only when it is on the leader's disk and on the disk of
+//! every follower that the leader has heard from within `dead_after`.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use eldest::types::{Epoch, Incarnation, Index, NodeId, Span, Time};
 use super::{Check, ensure};
 use crate::host::Host;
 
-/// Whom each leader has heard answer its beats in its present epoch: when, by its own clock, and which disk answered.
+/// For each leader, in its present epoch: the nodes that answered its beats, the time by the leader's own
+/// clock, and the disk that answered.
 #[derive(Debug, Default)]
 pub struct Answered {
     answers: BTreeMap<(NodeId, Epoch), BTreeMap<NodeId, (Time, Incarnation)>>,
-    /// When each beat left, by its leader's clock.
+    /// The time at which each beat left, by its leader's clock.
     beats: BTreeMap<(Epoch, u64), Time>,
-    /// When each leader was last refused by a port, by the same clock.
+    /// The time at which each port last refused each leader, by the same clock.
     refusals: BTreeMap<(NodeId, NodeId), Time>,
 }
 
@@ -26,8 +27,8 @@ impl Answered {
         }
     }
 
-    /// An answer to a beat that left longer ago, or before the port refused, is a late message, and says nothing of whether
-    /// anybody lives.
+    /// An answer is late if its beat left more than `patience` ago, or before the port refused. A late answer
+    /// does not show that the node lives.
     pub fn heard(&mut self, envelope: &Envelope, now: Time, patience: Span) {
         let Message::HeartbeatReply(BeatReply { epoch, round, .. }) = &envelope.message else {
             return;
@@ -40,7 +41,7 @@ impl Answered {
         }
     }
 
-    /// Its port refuses: it need not have anything.
+    /// The peer's port refuses, so the peer need not have anything.
     pub fn refused(&mut self, node: NodeId, peer: NodeId, now: Time) {
         self.refusals.insert((node, peer), now);
         for (_, answers) in self.answers.iter_mut().filter(|((at, _), _)| *at == node) {
@@ -48,7 +49,7 @@ impl Answered {
         }
     }
 
-    /// A leader acknowledges this record of its own epoch.
+    /// A leader acknowledges this record, which is of the epoch that it leads.
     pub fn acknowledges(&self, leader: &Host, epoch: Epoch, index: Index, now: Time, all: &[Host]) -> Check {
         if leader.settings.ack != Ack::All {
             return Ok(());
@@ -56,12 +57,13 @@ impl Answered {
         let patience = leader.settings.timing.dead_after;
         let lacks = |host: &&Host| {
             let answers = self.answers.get(&(leader.id, epoch)).and_then(|answers| answers.get(&host.id));
-            // A disk that has been lost since held it.
+            // If the disk has been lost since, it did hold the record.
             let counts = answers
                 .is_some_and(|(at, disk)| *at + patience > now && *disk == host.disk.durable.incarnation);
             (counts || std::ptr::eq(*host, leader)) && host.disk.durable.last() < index
         };
-        // Whoever only learned when the leader was given its last input was nobody's follower yet (P43).
+        // A node that was only a learner when the leader was given its last input was not a follower yet
+        // (P43).
         let voted = |node: NodeId| {
             let before = leader.members_before.as_deref().unwrap_or_default();
             before.iter().any(|member| member.id == node && member.votes)

@@ -20,7 +20,7 @@ impl Applied {
         })
     }
 
-    /// A call took effect at this index; wherever else it is applied, it must be there.
+    /// A call took effect at this index. On every other node it must take effect at the same index.
     pub fn effect(&mut self, key: u128, index: Index) -> Check {
         let known = *self.effects.entry(key).or_insert(index);
         ensure(known == index, "I7 applied once", || {

@@ -1,5 +1,6 @@
-//! I13: no two holders believe in one role at the same instant, and nobody believes in a role that the log has given to
-//! somebody else. Only who was overruled by an operator's word may, for as long as it has not heard.
+//! I13: no two holders believe in one role at the same instant, and no holder believes in a role that the log
+//! has given to another. The only exception is a holder that an operator has overruled, until it hears of
+//! that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,13 @@ struct Belief {
     until: u64,
 }
 
-/// Beliefs begin when an answer arrives and grants when a record is committed: looking at these instants is enough.
+/// Beliefs begin when an answer arrives, and grants when a record is committed, so it is enough to look at
+/// these instants.
 #[derive(Debug, Default)]
 pub struct Believers {
-    /// By contender.
+    /// Keyed by contender.
     beliefs: BTreeMap<usize, Belief>,
-    /// By role: the token that the log has given out last and not taken back.
+    /// For each role, the token that the log has given out last and not taken back.
     holders: BTreeMap<Text, u64>,
     overruled: BTreeSet<u64>,
 }
@@ -36,14 +38,14 @@ impl Believers {
         self.alone(now, role)
     }
 
-    /// It has lost the connection that it relies on.
+    /// The holder has lost the connection that it relies on.
     pub fn shorten(&mut self, who: usize, until: u64) {
         if let Some(belief) = self.beliefs.get_mut(&who) {
             belief.until = belief.until.min(until);
         }
     }
 
-    /// It has released the role, was told that it lost it, or is dead.
+    /// The holder has released the role, has learned that it lost it, or is dead.
     pub fn forget(&mut self, who: usize) {
         self.beliefs.remove(&who);
     }

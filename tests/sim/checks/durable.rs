@@ -8,7 +8,7 @@ use crate::disk::Durable;
 
 const NAME: &str = "I9 durable before sent";
 
-/// Looks at a message in the moment it leaves.
+/// Looks at a message at the moment it leaves.
 pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
     let promise = disk.vote.promise.epoch;
     let binds = matches!(
@@ -23,14 +23,14 @@ pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
         ensure(promise >= epoch, NAME, || format!("{envelope} with promise {promise} on disk"))?;
     }
     if let Message::Approve { term, last, .. } = &envelope.message {
-        // Whoever leads by then may have cut what this names: it did not need it.
+        // The leader of that time may have cut what this names, because it did not need it.
         let there = disk.last() >= last.index || disk.newest().epoch >= term.epoch;
         ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
     }
     if let Message::Appended { epoch, matched } | Message::HeartbeatReply(BeatReply { epoch, matched, .. }) =
         &envelope.message
     {
-        // A later promise may have cut what this acknowledges: then nobody counts it any more.
+        // A later promise may have cut what this acknowledges; then the acknowledgement no longer counts.
         let there = disk.last() >= *matched || promise > *epoch;
         ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
     }

@@ -1,6 +1,6 @@
-//! C14: no lease ends before what its holder was promised has passed since it asked, whoever promised and whoever ends it. Only
-//! what was promised before its holder named a connection, and while it did, is void once the serving node may say that this one
-//! has closed (P45).
+//! C14: no lease ends before the time that its holder was promised has passed since it asked, no matter which
+//! node promised and which one ends it. There is one exception: a promise made before its holder named a
+//! connection, or while it did, is void once the serving node may say that this connection has closed (P45).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ struct Promise {
     until: u64,
 }
 
-/// By token, in true time.
+/// Keyed by token; times are true time.
 #[derive(Debug, Default)]
 pub struct Early {
     promised: BTreeMap<u64, Vec<Promise>>,
-    /// When each tie was last named: until then its holder agreed that the lease ends with it.
+    /// The time at which each tie was last named: until then its holder agreed that the lease ends with it.
     named: BTreeMap<(u64, u64), u64>,
     untied: BTreeSet<(u64, u64)>,
     expired: BTreeMap<u64, u64>,
@@ -35,10 +35,11 @@ impl Early {
         self.untied.insert((token, tie));
     }
 
-    /// An answer leaves, whether or not it arrives. `until`: from the asking, less what holders take off.
+    /// An answer leaves, whether or not it arrives. `until` is counted from the request, less what holders
+    /// take off.
     pub fn promised(&mut self, token: u64, sent: u64, until: u64) -> Check {
         let promises = self.promised.entry(token).or_default();
-        // Only one that was sent later is worth more than one that is promised less.
+        // A promise that was sent no later and lasts no longer than this one adds nothing.
         promises.retain(|promise| promise.sent > sent || promise.until > until);
         promises.push(Promise { sent, until });
         let (expired, void) = (self.expired.get(&token), self.void_until(token));
@@ -47,7 +48,7 @@ impl Early {
         })
     }
 
-    /// The record that says so is committed.
+    /// The record that ends the lease is committed.
     pub fn expired(&mut self, now: u64, token: u64) -> Check {
         self.expired.insert(token, now);
         let void = self.void_until(token);
@@ -55,7 +56,7 @@ impl Early {
         ensure(promised <= now, NAME, || format!("{token} expires at {now}, promised until {promised}"))
     }
 
-    /// Whether it ends now before all that was promised has passed.
+    /// Whether the lease ends now before all that was promised has passed.
     pub fn is_untied(&self, now: u64, token: u64) -> bool {
         self.latest(token, |_| true) > now
     }
@@ -65,7 +66,7 @@ impl Early {
         promises.map(|promise| promise.until).max().unwrap_or_default()
     }
 
-    /// What was sent until then is void.
+    /// Promises whose requests were sent up to this time are void.
     fn void_until(&self, token: u64) -> u64 {
         let untied = self.untied.range((token, 0)..=(token, u64::MAX));
         untied.filter_map(|tie| self.named.get(tie)).copied().max().unwrap_or_default()

@@ -19,7 +19,7 @@ impl Epochs {
         })
     }
 
-    /// How many epochs were led: the number of changes.
+    /// The number of epochs that were led, which is the number of changes of leader.
     pub fn count(&self) -> usize {
         self.leaders.len()
     }

@@ -1,5 +1,5 @@
-//! I6: tokens rise over all grants; and what checks them takes every write of a holder that rightly believes, and none of
-//! an earlier one after it.
+//! I6: tokens rise over all grants. A resource that checks them takes every write of a holder that rightly
+//! believes, and takes no write of an earlier holder after it.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ const NAME: &str = "I6 tokens rise";
 #[derive(Debug, Default)]
 pub struct Fenced {
     last: u64,
-    /// The greatest token that each role's resource has seen, and whose it was.
+    /// The greatest token that each role's resource has seen, and its holder.
     seen: BTreeMap<Text, (u64, usize)>,
 }
 
 impl Fenced {
-    /// In the order of the log.
+    /// Called in the order of the log.
     pub fn granted(&mut self, token: u64) -> Check {
         let last = std::mem::replace(&mut self.last, token);
         ensure(last < token, NAME, || format!("{token} was granted after {last}"))

@@ -4,7 +4,7 @@ use eldest::types::{Index, NodeId};
 
 use super::{Check, ensure};
 
-/// Looks at how far a disk reaches before and after something was done to it.
+/// Compares how far a disk reaches before and after something was done to it.
 pub fn disk(node: NodeId, before: Index, after: Index) -> Check {
     ensure(after >= before, "C18 no index goes down", || {
         format!("the disk of {node} went from {before} to {after}")

@@ -1,5 +1,6 @@
-//! What really happened: every record that any node has applied, what it changed, and what the state that it was
-//! applied to included. The checkers of available mode judge by this, and by no node's vector.
+//! The true history: every record that any node has applied, what it changed, and what was included in the
+//! state that it was applied to. The checkers of available mode judge by this history, not by any node's
+//! vector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::{Check, ensure};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known(Vec<u64>);
 
-/// What a record wrote under one key: an entry's text, or nothing for a delete.
+/// The write of a record under one key: an entry's text, or nothing for a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub key: Key,
@@ -22,10 +23,10 @@ pub struct Change {
 #[derive(Clone, Debug)]
 pub struct Fact {
     pub at: Position,
-    /// What the state included that it was applied to.
+    /// The records in the state that this one was applied to.
     pub knew: Known,
     pub changes: Vec<Change>,
-    /// Its client was told that it is kept.
+    /// Its client has an acknowledgement.
     pub acknowledged: bool,
     /// The only disk that held it was wiped.
     pub gone: bool,
@@ -36,7 +37,7 @@ pub struct History {
     pub facts: Vec<Fact>,
     numbers: BTreeMap<Position, usize>,
     by_key: BTreeMap<Key, Vec<usize>>,
-    /// Conflicts that an operator has seen and removed: what had lost there.
+    /// Values that lost in conflicts that an operator has seen and removed.
     pub dropped: BTreeSet<Position>,
 }
 
@@ -66,7 +67,7 @@ impl Known {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
     }
 
-    /// What is in here and not in the other.
+    /// The numbers that are in this set and not in the other.
     pub fn beyond(&self, other: &Known) -> Vec<usize> {
         (0..self.0.len() * 64).filter(|number| self.holds(*number) && !other.holds(*number)).collect()
     }
@@ -90,8 +91,8 @@ impl History {
         self.numbers.get(&at).copied()
     }
 
-    /// A record is applied. The first time it becomes part of the history; wherever else it is applied it must come
-    /// to the same.
+    /// A record is applied. The first time, it becomes part of the history; on every other node it must have
+    /// the same effect.
     pub fn applied(&mut self, node: NodeId, at: Position, knew: &Known, changes: Vec<Change>) -> Check {
         if let Some(number) = self.number(at) {
             let fact = &self.facts[number];
@@ -111,7 +112,7 @@ impl History {
         Ok(())
     }
 
-    /// What a state at this record includes; none if no record stands there.
+    /// The records that a state at this position includes, or `None` if no record stands there.
     pub fn knew_after(&self, at: Position) -> Option<Known> {
         let number = self.number(at)?;
         let mut known = self.facts[number].knew.clone();
@@ -130,14 +131,14 @@ impl History {
         self.by_key.keys()
     }
 
-    /// The writes under a key that no other one known has superseded, the winner first.
+    /// The writes under a key that no other known write has superseded, the winner first.
     pub fn rivals(&self, key: &Key, known: &Known) -> Vec<Rival<'_>> {
         let all = self.by_key.get(key).map_or(&[][..], Vec::as_slice);
         let here: Vec<usize> = all.iter().copied().filter(|number| known.holds(*number)).collect();
         let superseded = |number: usize| here.iter().any(|other| self.facts[*other].knew.holds(number));
         let mut rivals: Vec<Rival<'_>> =
             here.iter().filter(|number| !superseded(**number)).filter_map(|n| self.rival(*n, key)).collect();
-        // A revoked token stays revoked, whoever had it (P56).
+        // A revoked token stays revoked, no matter what rank its rivals have (P56).
         let is_back = |rival: &Rival| matches!(key, Key::Access(_)) && rival.entry.is_some();
         rivals.sort_by_key(|rival| (is_back(rival), rival.rank()));
         rivals
@@ -149,7 +150,7 @@ impl History {
         Some(Rival { at: fact.at, entry: change.entry.as_deref() })
     }
 
-    /// A disk is wiped: what no other disk holds is gone, and nobody promised otherwise.
+    /// A disk is wiped: records that no other disk holds are gone, and no promise is broken by that.
     pub fn lost_unless(&mut self, held: impl Fn(usize, Position) -> bool) {
         for (number, fact) in self.facts.iter_mut().enumerate() {
             fact.gone |= !held(number, fact.at);

@@ -1,4 +1,5 @@
-//! C23: what was acknowledged is part of the one state that all come to, whatever became of it there.
+//! C23: every acknowledged write is part of the one state that all nodes come to, no matter what became of it
+//! there.
 
 use eldest::types::NodeId;
 

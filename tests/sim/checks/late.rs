@@ -1,5 +1,6 @@
-//! C14: a lease that nobody renews ends in time: its ttl and a second, and a ttl for each change of leader, counted while a
-//! leader can write. And a role that has fallen free goes to whoever waits for it.
+//! C14: a lease that is not renewed ends in time. The time is its ttl and a second, and one ttl for each
+//! change of leader, counted while a leader can write. A role that has become free goes to the next in its
+//! waiter queue.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use eldest::types::{LeaseName, Text};
 
 use super::{Check, ensure};
 
-/// What a record takes to be due, written and committed; and what a disturbance may cost beyond its own time.
+/// The time for a record to become due, be written and be committed; also what a disturbance may cost beyond
+/// its own duration.
 const SLACK: u64 = 1_000_000;
 
-/// A line moves with the record that frees the role.
+/// The waiter queue moves with the record that frees the role.
 const MOVES: u64 = 500_000;
 
 #[derive(Clone, Debug)]
@@ -28,14 +30,14 @@ pub struct Late {
 }
 
 impl Late {
-    /// It was granted or renewed just now.
+    /// The lease was granted or renewed just now.
     pub fn sign(&mut self, name: &LeaseName, token: u64, ttl: u64) {
         // Clocks differ by a hundredth.
         let allowed = ttl + ttl / 100 + SLACK;
         self.leases.insert(token, Due { name: name.clone(), ttl, used: 0, allowed });
     }
 
-    /// A late answer says nothing of what has ended.
+    /// A late answer does not bring back a lease that has ended.
     pub fn renewed(&mut self, token: u64) {
         if let Some(Due { name, ttl, .. }) = self.leases.get(&token).cloned() {
             self.sign(&name, token, ttl);
@@ -55,14 +57,14 @@ impl Late {
         self.waiting.clear();
     }
 
-    /// So much time has passed with a leader that can write.
+    /// This much time has passed under a leader that can write.
     pub fn passed(&mut self, us: u64) -> Check {
         self.leases.values_mut().for_each(|due| due.used += us);
         let late = self.leases.iter().find(|(_, due)| due.used > due.allowed);
         ensure(late.is_none(), "C14 ends in time", || format!("{late:?}"))
     }
 
-    /// The role is nobody's by the log, and so many wait for it.
+    /// The role is free by the log; `waiting` says whether a contender waits for it.
     pub fn waits(&mut self, role: &Text, waiting: bool, us: u64) -> Check {
         let waited = self.waiting.entry(role.clone()).or_default();
         *waited = if waiting { *waited + us } else { 0 };

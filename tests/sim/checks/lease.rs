@@ -6,7 +6,7 @@ use super::{Check, ensure};
 
 #[derive(Debug, Default)]
 pub struct Leases {
-    /// A clock has left the drift bound: nothing is promised any more.
+    /// A clock has left the drift bound, so nothing is promised any more.
     pub void: bool,
 }
 

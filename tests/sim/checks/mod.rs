@@ -1,4 +1,4 @@
-//! The checkers: one property a file. They see the whole cluster, which no node does.
+//! The checkers: one property per file. They see the whole cluster, which no node does.
 
 pub mod acknowledged;
 pub mod applied;
@@ -39,7 +39,7 @@ pub fn ensure(holds: bool, checker: &'static str, what: impl FnOnce() -> String)
     }
 }
 
-/// All checkers that look on while a cluster runs.
+/// All checkers that watch a running cluster.
 #[derive(Debug, Default)]
 pub struct Checks {
     pub epochs: epochs::Epochs,

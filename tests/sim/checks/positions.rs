@@ -1,5 +1,5 @@
-//! I5 in available mode: states at the same position are identical, whether the node came there by records, by a merge,
-//! or was brought up to it.
+//! I5 in available mode: states at the same position are identical, whether the node got there by records, by
+//! a merge or by a state transfer.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! I8: what was refused is surely not applied, then or later (P15).
+//! I8: a refused call is not applied, then or later (P15).
 
 use std::collections::BTreeSet;
 

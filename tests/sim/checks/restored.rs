@@ -1,6 +1,6 @@
-//! A restore is all or nothing: until its last step nobody sees any of it, then the data is its document, and roles and processes are
-//! what they were; the last token, too, but that none up to the floor is given any more (P57). One that is acknowledged is in place,
-//! and it takes place once.
+//! A restore is all or nothing. Until its last step no part of it can be seen. Then the data is its document,
+//! and roles and processes are what they were; so is the last token, except that no token up to the floor is
+//! given any more (P57). A restore that is acknowledged is in place, and it takes place once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::restores::number_of;
 const NAME: &str = "I5 a restore is all or nothing";
 const TOKENS: &str = "I6 a restore and tokens";
 
-/// Clients' data, whatever its revisions are.
+/// Clients' data, regardless of its revisions.
 pub type Content = BTreeMap<Key, Text>;
 
 /// Documents that are to end with a lease, under this token (P54).
@@ -23,14 +23,14 @@ type Bonds = Vec<(Key, LeaseName, u64)>;
 #[derive(Debug, Default)]
 pub struct Restored {
     wanted: BTreeMap<u64, (Content, Bonds)>,
-    /// Where each has replaced everything.
+    /// The index at which each restore has replaced everything.
     at: BTreeMap<u64, Index>,
     refused: BTreeSet<u64>,
-    /// What operators said of tokens.
+    /// The token floor that an operator gave with each restore.
     floors: BTreeMap<u64, u64>,
 }
 
-/// What the last step of a restore says of tokens.
+/// The token that the last step of a restore names.
 fn token_of(step: &str) -> Option<u64> {
     let number = step.split_once("\"token\":")?.1;
     number[..number.find([',', '}'])?].parse().ok()
@@ -50,7 +50,7 @@ fn bonds(store: &Store) -> Bonds {
     docs.filter_map(bond).collect()
 }
 
-/// All but what is to end with a lease that is over.
+/// The content without the documents that are to end with a lease that is over.
 fn that_stands((content, bonds): &(Content, Bonds), state: &Store) -> Content {
     let mut content = content.clone();
     for (key, lease, token) in bonds {
@@ -70,7 +70,7 @@ impl Restored {
         self.floors.insert(number, floor);
     }
 
-    /// A node has applied a record that is a step.
+    /// A node has applied a record that is a step of a restore.
     pub fn step(
         &mut self,
         node: NodeId,
@@ -104,7 +104,7 @@ impl Restored {
         ensure((before.history() != after.history()) == begins, "P60 a history begins", || {
             format!("{node}: {record} goes on with {} after {}", after.history(), before.history())
         })?;
-        // No stamp goes back, and no token is less than the stamp of its record (P30).
+        // Stamps never go back, and no token is less than the stamp of its record (P30).
         let least = after.last_token().max(record.stamp.wall.0);
         let floor = self.floors.get(&number).copied().unwrap_or_default();
         ensure(floor <= least, TOKENS, || {
@@ -116,7 +116,7 @@ impl Restored {
         })
     }
 
-    /// Surely not applied, now or later (I8).
+    /// The restore is not applied, now or later (I8).
     pub fn refused(&mut self, number: u64) -> Check {
         self.refused.insert(number);
         ensure(!self.at.contains_key(&number), NAME, || format!("{number} is refused, and in place"))

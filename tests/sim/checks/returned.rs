@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, ensure};
 
-/// One record, under a leader that can write.
+/// The time for one record, under a leader that can write.
 const GIVEN_BACK: u64 = 300_000;
 
 #[derive(Debug, Default)]
 pub struct Returned {
     owed: BTreeMap<u64, u64>,
-    /// Their holders know of them, or they are over: a leader that has slept learns of the grant when others have ended it.
+    /// Tokens whose holders know of them, or that are over. A leader that has slept learns of a grant when
+    /// others have ended it.
     settled: BTreeSet<u64>,
 }
 
@@ -26,13 +27,13 @@ impl Returned {
         self.owed.remove(&token);
     }
 
-    /// The same instance asked by another way, and was told that it has it.
+    /// The same instance asked in another way, and learned that it holds the role.
     pub fn told(&mut self, token: u64) {
         self.settled.insert(token);
         self.owed.remove(&token);
     }
 
-    /// Whoever leads next does not know: it ends by its ttl.
+    /// The next leader does not know of the grant: it ends by its ttl.
     pub fn leader_changed(&mut self) {
         self.owed.clear();
     }

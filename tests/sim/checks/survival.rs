@@ -1,4 +1,4 @@
-//! I2: what is committed anywhere is in the log of every later leader, and is never replaced.
+//! I2: a record that is committed anywhere is in the log of every later leader, and is never replaced.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,12 @@ const NAME: &str = "I2 acknowledged records survive";
 #[derive(Debug, Default)]
 pub struct Survival {
     committed: Vec<(Record, Epoch)>,
-    /// What may have been lost by an operator's word, as far as nobody has gone on behind it.
+    /// Records that an operator's order may have lost, as long as no later record is committed.
     doubtful: VecDeque<(Record, Epoch)>,
 }
 
 impl Survival {
-    /// `promise` is the node's own: the first to commit a record is the leader of that epoch.
+    /// `promise` is the node's own: the first node to commit a record is the leader of that epoch.
     pub fn committed(&mut self, node: NodeId, promise: Epoch, record: &Record) -> Check {
         let index = record.index() as usize;
         while self.committed.len() + 1 < index && !self.doubtful.is_empty() {
@@ -35,8 +35,8 @@ impl Survival {
         })
     }
 
-    /// A leader has opened its epoch: its log must hold all that earlier epochs have committed. (One that
-    /// opens late may already be followed by a later leader, whose commits it need not have.)
+    /// A leader has opened its epoch: its log must hold all that earlier epochs have committed. (A leader
+    /// that opens late may already be followed by a later one, whose commits it need not have.)
     pub fn opened(&self, node: NodeId, epoch: Epoch, log: &Log) -> Check {
         let above = self.committed.iter().skip(log.base().index as usize);
         for (record, _) in above.filter(|(_, committed_in)| *committed_in < epoch) {
@@ -48,17 +48,17 @@ impl Survival {
         Ok(())
     }
 
-    /// What came after this may be lost, by an operator's word.
+    /// Records after this index may be lost, by an operator's order.
     pub fn may_lose_beyond(&mut self, index: Index) {
         self.doubtful = self.committed.split_off((index as usize).min(self.committed.len())).into();
     }
 
-    /// Whether any record was committed that is like this.
+    /// Whether `is_so` holds for any committed record.
     pub fn any(&self, is_so: impl Fn(&Record) -> bool) -> bool {
         self.committed.iter().any(|(record, _)| is_so(record))
     }
 
-    /// What the newest committed record says of it, among those that say anything.
+    /// The newest value that `says` finds in a committed record.
     pub fn newest<T>(&self, says: impl Fn(&Record) -> Option<T>) -> Option<T> {
         self.committed.iter().rev().find_map(|(record, _)| says(record))
     }

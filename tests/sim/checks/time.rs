@@ -5,10 +5,10 @@ use eldest::types::{Record, Stamp, WallTime};
 
 use super::{Check, ensure};
 
-/// A clock that shows less has never been set, and nothing is said of where it goes from there.
+/// A clock that shows an earlier time has never been set, so its leaps are not checked.
 const EVER_SET: WallTime = WallTime(1_735_689_600_000_000);
 
-/// A cluster may have stood still for so long: ten years, and a day.
+/// A cluster may have stood still for this long: ten years and a day.
 const LEAP_MOST_US: u64 = 3_651 * 24 * 3_600 * 1_000_000;
 
 #[derive(Debug, Default)]

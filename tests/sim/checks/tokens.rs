@@ -1,5 +1,6 @@
-//! P42: no token is given twice, whichever sides give them; and within a side, which is one leader in one epoch, I13 holds:
-//! nobody believes beside another, or in what the side has given to somebody else.
+//! P42: no token is given twice, no matter which sides give them. Within a side, which is one leader in one
+//! epoch, I13 holds: no holder believes at the same time as another, or in a role that the side has given to
+//! another.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ struct Belief {
 
 #[derive(Debug, Default)]
 pub struct Tokens {
-    /// By which record each was given, and to whom.
+    /// The record that gave each token, and the instance that got it.
     given: BTreeMap<u64, (Position, Text)>,
     beliefs: BTreeMap<usize, Belief>,
 }
@@ -37,7 +38,7 @@ impl Tokens {
         ensure(known.0 == at, "P42 no token is given twice", || {
             format!("{token} of {role} is given at {at}, and was at {}", known.0)
         })?;
-        // Whoever applies it later says nothing new.
+        // A node that applies it later adds nothing new.
         if first { self.alone(now, role, at.epoch, token) } else { Ok(()) }
     }
 

@@ -1,4 +1,5 @@
-//! I7: a node tells the readers of its feed of each record once and in order, and all nodes tell the same of it.
+//! I7: a node sends the readers of its feed each record once and in order, and all nodes send the same about
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,12 @@ const NAME: &str = "I7 the feed has no gap and no duplicate";
 
 #[derive(Debug, Default)]
 pub struct Told {
-    /// How far each process has told.
+    /// The position up to which each process has sent records to its readers.
     upto: BTreeMap<(NodeId, u64), Position>,
     drafts: BTreeMap<Position, Vec<Draft>>,
     by_index: BTreeMap<Index, Position>,
-    /// How many merges were called off for the readers of each node that have not been for its operators yet.
+    /// For each node, the number of merges that were called off for its readers and not for its operators
+    /// yet.
     called_off: BTreeMap<NodeId, usize>,
 }
 

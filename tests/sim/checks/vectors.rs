@@ -8,7 +8,7 @@ use super::{Check, ensure};
 pub fn truthful(history: &History, node: NodeId, known: &Known, vector: &Vector) -> Check {
     for (number, fact) in history.facts.iter().enumerate() {
         let (says, has) = (vector.covers(fact.at), known.holds(number));
-        // What no disk holds any more is no loss: a settled stretch may cover it.
+        // A settled stretch may cover a record that no disk holds any more: nothing is lost by that.
         ensure(says == has || (says && fact.gone), "P31 a vector tells the truth", || {
             let verb = if says { "says" } else { "does not say" };
             format!("{node} {verb} that it has {}, by {vector}", fact.at)

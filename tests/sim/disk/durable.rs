@@ -1,5 +1,5 @@
-//! What an onlooker knows of a disk: what its writer has said to be durable, what is on its way, and so what a process may
-//! find when it starts (P29).
+//! An onlooker's knowledge of a disk: what its writer has reported as durable, what is under way, and so what
+//! a process may find when it starts (P29).
 
 use std::collections::VecDeque;
 
@@ -14,15 +14,15 @@ use crate::state::State;
 const FOUND: &str = "P29 what is found was written";
 const STATE: &str = "P26 a snapshot is the state";
 
-/// A state that is written down.
+/// A state that is written to disk.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub meta: SnapshotMeta,
-    /// What it must come to.
+    /// The state that it must come to.
     pub state: State,
 }
 
-/// A change on its way.
+/// A change that is under way.
 #[derive(Clone, Debug)]
 pub enum Change {
     Vote(Vote),
@@ -37,25 +37,26 @@ pub enum Change {
     Replace(Box<Snapshot>),
 }
 
-/// What survives a power cut.
+/// The part of a disk that survives a power cut.
 #[derive(Clone, Debug, Default)]
 pub struct Durable {
     pub incarnation: Incarnation,
     pub vote: Vote,
     pub snapshot: Snapshot,
-    /// Above the snapshot, or reaching below it if they have not been trimmed.
+    /// Records above the snapshot; they may reach below it if they have not been trimmed.
     pub records: Vec<Record>,
-    /// Given to the writer, which has not said that they are durable.
+    /// Changes given to the writer that it has not reported as durable.
     pending: VecDeque<(Seq, Change)>,
     /// The snapshot under way in the background.
     background: Option<Snapshot>,
-    /// It was damaged, or its state set aside: the life that it was in, which its next process does not go on with.
+    /// The incarnation of the disk before it was damaged or its state was set aside; its next process does
+    /// not continue it.
     forgot: Option<Incarnation>,
-    /// The first record that does not check any more.
+    /// The first record that no longer passes its checksum.
     damaged: Option<Index>,
-    /// Nothing says any more what it has promised, but for what its log proves.
+    /// The promise is lost, except for what the log proves of it.
     promise_lost: bool,
-    /// An operator says that it counts.
+    /// An operator says that the disk counts.
     trusted: bool,
 }
 
@@ -95,7 +96,8 @@ impl Durable {
         self.pending.push_back((seq, change));
     }
 
-    /// The writer says so. Gives the states that have become the disk's by it.
+    /// The writer reports everything up to here as durable. Returns the snapshots that have become the disk's
+    /// state by it.
     pub fn reached(&mut self, seq: Seq) -> Vec<Snapshot> {
         let mut states = Vec::new();
         while self.pending.front().is_some_and(|(at, _)| *at <= seq) {
@@ -108,7 +110,8 @@ impl Durable {
         states
     }
 
-    /// The writer says that the promise of every vote up to this one is there, though what came before waits for room.
+    /// The writer reports that the promise of every vote up to this one is on disk, although earlier writes
+    /// wait for room.
     pub fn promised(&mut self, seq: Seq) {
         let votes = self.pending.iter().filter(|(at, _)| *at <= seq);
         if let Some(vote) = votes.filter_map(|(_, change)| change.vote()).next_back() {
@@ -116,7 +119,7 @@ impl Durable {
         }
     }
 
-    /// No vote up to that one takes it back.
+    /// Sets this promise ahead; no vote up to `upto` takes it back.
     fn promise_ahead(&mut self, ahead: Vote, upto: Seq) {
         self.vote = self.vote.bound_by(ahead);
         for (_, change) in self.pending.iter_mut().filter(|(at, _)| *at <= upto) {
@@ -149,7 +152,7 @@ impl Durable {
         self.background = Some(snapshot);
     }
 
-    /// The snapshot has ended. One that was installed meanwhile is newer.
+    /// The snapshot has ended. If one was installed meanwhile, that is the newer one.
     pub fn end_snapshot(&mut self, written: bool) {
         let taken = self.background.take().filter(|_| written);
         if let Some(snapshot) = taken.filter(|new| new.meta.index() > self.snapshot.meta.index()) {
@@ -157,7 +160,7 @@ impl Durable {
         }
     }
 
-    /// What is known of the state that stands here, wherever it is on its way to.
+    /// The snapshot with this position, whether it is on the disk or under way.
     pub fn knows(&self, meta: &SnapshotMeta) -> Option<&Snapshot> {
         let replaced = self.pending.iter().filter_map(|(_, change)| match change {
             Change::Replace(snapshot) => Some(&**snapshot),
@@ -167,7 +170,7 @@ impl Durable {
         all.into_iter().find(|snapshot| snapshot.meta == *meta)
     }
 
-    /// The record at this index does not check any more: what follows is worth nothing either.
+    /// The record at this index no longer passes its checksum, and what follows it is worth nothing either.
     pub fn is_damaged_at(&mut self, index: Index) {
         self.forgets();
         self.damaged = Some(index);
@@ -197,7 +200,7 @@ impl Durable {
         self.incarnation = Incarnation::default();
     }
 
-    /// The index up to which a snapshot may stand on it.
+    /// The index up to which a snapshot may stand on the disk.
     pub fn covered(&self) -> Index {
         let replaced = self.pending.iter().filter_map(|(_, change)| match change {
             Change::Replace(snapshot) => Some(&**snapshot),
@@ -207,7 +210,7 @@ impl Durable {
         all.map(|snapshot| snapshot.meta.index()).max().unwrap_or(0)
     }
 
-    /// Nothing is on its way: whatever has come is there.
+    /// No change is under way any more: all that has come is on the disk.
     fn settle(&mut self) {
         self.pending.clear();
         self.background = None;
@@ -242,7 +245,7 @@ impl Durable {
         Ok(())
     }
 
-    /// The disk as it was found, by what was to be written to it.
+    /// The disk as it was found, explained by the changes that were to be written to it.
     fn explain(&self, recovered: &Recovered, store: &Store) -> Option<Durable> {
         let mut disk = self.clone();
         let mut pending = std::mem::take(&mut disk.pending);
@@ -262,7 +265,8 @@ impl Durable {
         }
     }
 
-    /// What may be left of a change that breaks off: some of the records, or a log whose last segments are cut.
+    /// The possible remains of a change that breaks off: some of the records, or a log whose last segments
+    /// are cut.
     fn parts(&self, change: &Change) -> Vec<Change> {
         match change {
             Change::Append(records) => {
@@ -275,7 +279,7 @@ impl Durable {
         }
     }
 
-    /// As it is, or with the promise of a vote that went ahead of what found no room.
+    /// The disk as it is, or with the promise of a vote that went ahead of writes that found no room.
     fn with_promise_ahead(
         &self,
         pending: &VecDeque<(Seq, Change)>,
@@ -290,7 +294,7 @@ impl Durable {
         })
     }
 
-    /// As it is, or with the snapshot that was under way.
+    /// The disk as it is, or with the snapshot that was under way.
     fn with_background(&self, recovered: &Recovered, store: &Store) -> Option<Durable> {
         let mut disk = self.clone();
         if disk.is(recovered, store) {

@@ -1,5 +1,5 @@
-//! A machine's disk: the product's own storage on files in memory, which forget what was not synced, tear what was under
-//! way, refuse, and run out of room.
+//! A machine's disk: the product's own storage on files in memory. The files forget what was not synced, tear
+//! what was under way, refuse, and run out of room.
 //!
 //! ```text
 //!  machine    Simulated files, which outlive every process           here
@@ -35,35 +35,35 @@ const DIR: &str = "/node";
 const SNAPSHOTS: &str = "/node/snapshots";
 const CLUSTER: &str = "sim";
 
-/// The longest run of operations on files that a death comes amid of.
+/// A death comes within this many operations on files, at most.
 const DYING_OPERATIONS: u64 = 24;
 
 #[derive(Debug)]
 pub struct Disk {
     files: Simulated,
     rng: Rng,
-    /// How long its log's segments are.
+    /// The length of its log's segments.
     pub segment_bytes: u64,
-    /// What an onlooker knows of it.
+    /// An onlooker's knowledge of it.
     pub durable: Durable,
-    /// The process's end of it, while there is a process.
+    /// The process's end of the disk, while there is a process.
     pub mounted: Option<Mounted>,
-    /// Files cannot grow as they like.
+    /// The room for files is limited.
     is_short: bool,
-    /// Snapshots find no room now and then, though there is some for records.
+    /// Snapshots find no room now and then, although there is some for records.
     pub failing: Option<Rng>,
-    /// An operator says for the next start that it counts, whatever it has forgotten.
+    /// For the next start an operator says that the disk counts, no matter what it has forgotten.
     trusted: bool,
 }
 
-/// What was on a disk once.
+/// An earlier content of a disk.
 #[derive(Debug)]
 pub struct Copy {
     files: Simulated,
     durable: Durable,
 }
 
-/// Why a process does not start: its disk refuses.
+/// A process does not start, because its disk refuses.
 #[derive(Debug)]
 pub struct Refused(pub String);
 
@@ -93,7 +93,7 @@ impl Disk {
         Options { files: self.files.files(), segment_bytes, mode, trust_disk, ..options }
     }
 
-    /// What a process does with it first. What it finds must be what was written.
+    /// Opens the disk, as a process does first. What it finds must be what was written.
     pub fn open(&mut self, boot: Boot, settings: Settings) -> Result<Result<Start, Refused>, Violation> {
         // The head of a segment names every member.
         self.segment_bytes = self.segment_bytes.max(512 * settings.members.len() as u64);
@@ -114,7 +114,7 @@ impl Disk {
         Ok(Ok(start))
     }
 
-    /// The process is gone, or its machine with it: whatever was under way ends in the middle of some operation.
+    /// The process is gone, or its machine with it: what was under way ends in the middle of some operation.
     pub fn die(&mut self, power: bool) {
         if let Some(mounted) = self.mounted.as_mut().filter(|mounted| mounted.is_busy()) {
             self.files.schedule(self.rng.below(DYING_OPERATIONS), Fault::Power);
@@ -125,7 +125,7 @@ impl Disk {
         } else {
             self.files.kill()
         }
-        // Nothing that it still does reaches a file.
+        // The process reaches no file any more.
         self.mounted = None;
     }
 
@@ -145,13 +145,13 @@ impl Disk {
         self.files.schedule(rng.skewed(0, 100), fault);
     }
 
-    /// The medium is as good as any again.
+    /// The medium works again.
     pub fn mend(&mut self) {
         self.files.clear_faults();
         self.failing = None;
     }
 
-    /// From now on files grow by so many bytes in all.
+    /// From now on files can grow by this many bytes in all.
     pub fn run_short(&mut self, bytes: u64) {
         self.is_short = true;
         self.files.limit(Path::new(DIR), bytes);
@@ -162,12 +162,12 @@ impl Disk {
         self.files.lift_limit();
     }
 
-    /// Nobody lacks room, and no process still waits for it.
+    /// The disk has room, and its process does not still wait for any.
     pub fn has_room(&self) -> bool {
         !self.is_short && !self.mounted.as_ref().is_some_and(|mounted| mounted.heard.full)
     }
 
-    /// Writes down the snapshot that is under way. It may find less room than records do.
+    /// Writes the snapshot that is under way. It may find less room than records do.
     pub fn write_snapshot(&mut self) -> Option<mounted::Taken> {
         let fails = self.failing.as_mut().is_some_and(|rng| rng.chance(400)) && !self.is_short;
         if fails {
@@ -180,7 +180,7 @@ impl Disk {
         taken
     }
 
-    /// Another disk is put in, with nothing on it.
+    /// A blank disk is put in.
     pub fn wipe(&mut self, seed: u64) {
         let blank = self.durable.snapshot.state.blank();
         *self =
@@ -192,20 +192,21 @@ impl Disk {
         self.durable.is_trusted();
     }
 
-    /// While no process has it.
+    /// Copies the disk while no process has it.
     pub fn copy(&mut self) -> Copy {
         Copy { files: self.files.fork(self.rng.next()), durable: self.durable.clone() }
     }
 
-    /// All that came since is gone, and nothing on it says so.
+    /// Puts a copy back. All that came since is gone, and nothing on the disk says so.
     pub fn put_back(&mut self, copy: &Copy) {
         self.files = copy.files.fork(self.rng.next());
         self.durable = copy.durable.clone();
     }
 
-    /// What the program does at the end of a process whose state was found to be the odd one.
+    /// Sets the state aside, as the program does at the end of a process that has diverged.
     pub fn start_over(&mut self, node: NodeId) {
-        // Without room the program ends, and is found to be the odd one again, until somebody has made some.
+        // Without room the program ends, and the node is found to have diverged again, until an operator has
+        // made room.
         self.give_room();
         start_over(&self.options(node, Boot::default(), Mode::Safe), "odd")
             .expect("a disk that does not refuse");
@@ -213,7 +214,7 @@ impl Disk {
         self.durable.starts_over();
     }
 
-    /// A bit flips in a record that is vouched for. The node finds it when it starts (P27).
+    /// A bit flips in a record that the log says is synced. The node finds it when it starts (P27).
     pub fn damage(&mut self, rng: &mut Rng) -> bool {
         let above = self.durable.covered();
         let mut lines: Vec<(Index, Vec<u8>)> = Vec::new();
@@ -241,8 +242,8 @@ impl Disk {
         true
     }
 
-    /// A bit flips in one slot of the promise file, or in each. Nothing happens where the slots differ: a process that ended between
-    /// the two has one good one only.
+    /// A bit flips in one slot of the promise file, or in each. Nothing happens where the slots differ,
+    /// because a process that ended between the two has only one good slot.
     pub fn spoil_promise(&mut self, rng: &mut Rng, both: bool) -> bool {
         const SLOT: usize = 4096;
         const WRITTEN: usize = 512;
@@ -277,7 +278,7 @@ impl Disk {
         self.durable.vote.lease = Span::ZERO;
     }
 
-    /// Every record that is on the disk or on its way there.
+    /// Every record that is on the disk or under way to it.
     pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
         self.durable.positions()
     }

@@ -11,7 +11,7 @@ use eldest_storage::{Boundary, DiskWriter, Idle, Job, Lines};
 
 use crate::rng::Rng;
 
-/// What became of a snapshot.
+/// The outcome of a snapshot.
 pub type Taken = Result<Index, SnapshotError>;
 
 #[derive(Debug)]
@@ -19,11 +19,11 @@ pub struct Mounted {
     writer: DiskWriter,
     pub encoder: Encoder,
     snapshots: Arc<Mutex<Snapshots>>,
-    /// Given to the writer, which has not begun with them.
+    /// Jobs given to the writer that it has not begun.
     jobs: Vec<(Seq, Job)>,
-    /// How many of them the round under way takes.
+    /// The number of jobs in the round under way.
     syncing: usize,
-    /// What the writer has said.
+    /// The writer's reports so far.
     pub heard: DiskState,
     /// The snapshot under way.
     snapshot: Option<(Boundary, SnapshotOrder)>,
@@ -31,9 +31,9 @@ pub struct Mounted {
     merged: Option<Merged>,
     /// There may be something to merge.
     grown: bool,
-    /// Somebody is to make room, or to try again.
+    /// A task is scheduled that makes room, or tries to.
     pub asked: bool,
-    /// Somebody is to look whether the log can say what is durable.
+    /// A task is scheduled that looks whether the log can say what is durable.
     pub watched: bool,
     /// Counts the rounds.
     pub stepped: u64,
@@ -70,7 +70,7 @@ impl Mounted {
         start
     }
 
-    /// The round has ended: it happens now.
+    /// The round has ended: its jobs take effect now.
     pub fn finish_sync(&mut self) {
         let jobs: Vec<_> = self.jobs.drain(..self.syncing).collect();
         self.syncing = 0;
@@ -78,7 +78,7 @@ impl Mounted {
         self.writer.step(jobs, &mut |report| self.heard.note(report));
     }
 
-    /// Says in the log how far it is durable, if nothing has come since then.
+    /// Marks in the log how far it is durable, if nothing has come since then.
     pub fn mark(&mut self, stepped: u64) {
         self.watched = false;
         if stepped == self.stepped {
@@ -108,12 +108,12 @@ impl Mounted {
         self.writer.is_unmarked()
     }
 
-    /// Whether anything is done to files at this moment.
+    /// Whether anything is being done to files.
     pub fn is_busy(&self) -> bool {
         !self.jobs.is_empty() || self.snapshot.is_some() || self.merged.is_some() || self.asked
     }
 
-    /// In any order, until the process dies of it.
+    /// Goes on with the open work in any order, until the process dies of it.
     pub fn go_on_a_little(&mut self, rng: &mut Rng) {
         for part in 0..4 {
             match (part + rng.below(4)) % 4 {
@@ -139,11 +139,11 @@ impl Mounted {
         Some(take(&self.snapshots, boundary, order))
     }
 
-    /// Takes the next merge up to its last step. Says whether there is one.
+    /// Takes the next merge up to its last step. Returns whether there is one.
     pub fn begin_merge(&mut self) -> bool {
         if self.merged.is_none() && std::mem::take(&mut self.grown) {
             let plan = lock(&self.snapshots).plan_merge();
-            // One that fails leaves a chain that is longer, and as good as before.
+            // A merge that fails leaves a chain that is longer, and as good as before.
             self.merged = plan.ok().flatten().and_then(|plan| plan.run().ok());
             return self.merged.is_some();
         }
@@ -157,7 +157,7 @@ impl Mounted {
         }
     }
 
-    /// The newest state as it travels.
+    /// The newest state in the form in which it is sent.
     pub fn export(&self) -> Result<Option<(Boundary, Vec<u8>)>, SnapshotError> {
         let Some(mut export) = lock(&self.snapshots).export()? else {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Mounted {
         Ok(read.is_ok().then_some((boundary, bytes)))
     }
 
-    /// A state from a peer, beside the chain until it is installed.
+    /// A state from a peer, kept next to the chain until it is installed.
     pub fn import(&self, files: &[u8]) -> Result<Incoming, SnapshotError> {
         let mut importer = lock(&self.snapshots).importer()?;
         importer.write(files)?;

@@ -1,4 +1,5 @@
-//! Calls on their way: to any node, on to the leader, and back. Any answer may be late or lost; callers hang up.
+//! Calls: how they travel to any node, on to the leader, and back. Any answer may be late or lost; callers
+//! hang up.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::calls::{Waiting, hint};
 use crate::checks::{Check, Violation};
 use crate::world::{Event as Happens, World};
 
-/// How much later than its answer a node may learn that nobody heard it, at most.
+/// A node learns at most this much later than its answer that it was not heard.
 const UNHEARD_LATE: u64 = 100_000;
 
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub enum Wish {
         ttl: Option<Span>,
         tie: Option<u64>,
     },
-    /// By the node that served the connection of this number.
+    /// Sent by the node that served the connection of this number.
     Untie {
         role: Text,
         instance: Text,
@@ -70,15 +71,15 @@ pub struct Asked {
     /// In true time.
     pub sent: u64,
     pub wish: Wish,
-    /// What it shows as its secret (P53).
+    /// The secret that it shows (P53).
     pub secret: Option<SecretHash>,
-    /// The node that passed it on, and which of its processes.
+    /// The node that passed it on, and the number of its process.
     pub via: Option<(usize, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// 200: it holds this, for at most so long.
+    /// 200: the caller holds this, for at most so long.
     Yours {
         token: u64,
         expires_in: Span,
@@ -86,11 +87,11 @@ pub enum Told {
     },
     /// 200 of a release or a removal.
     Done,
-    /// 409: somebody else has it.
+    /// 409: another instance has it.
     Held,
     /// 410 and 404.
     Lost,
-    /// Surely not applied, and perhaps who leads.
+    /// The call is not applied; the answer may name the leader.
     Refused(Option<NodeId>),
     Unknown,
 }
@@ -109,7 +110,7 @@ pub enum Event {
     Gone {
         id: u64,
     },
-    /// The node learns that nobody was there to hear this.
+    /// The node learns that this answer was not heard.
     Unheard {
         node: usize,
         life: u64,
@@ -123,7 +124,7 @@ pub enum Event {
         who: usize,
         turn: u64,
     },
-    /// A holder writes to what its role guards.
+    /// A holder writes to the resource that its role guards.
     Uses {
         who: usize,
         role: Text,
@@ -134,14 +135,14 @@ pub enum Event {
         who: usize,
         id: u64,
     },
-    /// The same, as the node sees it that serves it.
+    /// The same break, as seen by the node that serves the connection.
     LineCloses {
         id: u64,
     },
     Unties {
         line: Box<Line>,
     },
-    /// Somebody wants something of a document.
+    /// A client wants something of a document.
     Writes,
     Document {
         node: usize,
@@ -151,7 +152,7 @@ pub enum Event {
 }
 
 impl Wish {
-    /// In whose name it is asked.
+    /// The instance in whose name it is asked.
     pub fn instance(&self) -> &Text {
         match self {
             Wish::Acquire { claim, .. } => &claim.instance,
@@ -161,7 +162,7 @@ impl Wish {
         }
     }
 
-    /// How much is asked for, if not for all that was granted.
+    /// The ttl that is asked for, if it is not all that was granted.
     pub fn ttl(&self) -> Option<Span> {
         match self {
             Wish::Acquire { claim, .. } => Some(claim.ttl),
@@ -171,7 +172,7 @@ impl Wish {
         }
     }
 
-    /// As the node is asked.
+    /// The call that the node gets.
     fn call(&self, now: Time, secret: Option<SecretHash>) -> replica::Call {
         let write = |operation: LeaseOperation| {
             let command = Box::new(Command::Single(Operation::Lease(operation.into())));
@@ -205,25 +206,25 @@ impl Wish {
         }
     }
 
-    /// Whether it is a wait of this instance for this role.
+    /// Whether this is a wait of this instance for this role.
     fn waits_for(&self, wanted: &Text, by: &Text) -> bool {
         self.waits()
             && matches!(self, Wish::Acquire { role, claim, .. } if role == wanted && claim.instance == *by)
     }
 
-    /// The leader forgets the tie that was named before.
+    /// The leader forgets the tie that was named before it.
     pub fn unties(&self) -> bool {
         matches!(self, Wish::Acquire { .. } | Wish::Renew { tie: None, .. })
     }
 
-    /// Whoever waited renews before it believes.
+    /// A holder that waited renews before it believes.
     pub fn waits(&self) -> bool {
         matches!(self, Wish::Acquire { wait, .. } if *wait > Span::ZERO)
     }
 }
 
 impl Asked {
-    /// It holds this, for as long as it asked for at most.
+    /// The caller holds this, at most for as long as it asked for.
     fn yours<T>(&self, token: u64, granted: &Granted<T>, ttl: Span) -> Told {
         Told::Yours { token, expires_in: granted.expires_in, ttl: self.wish.ttl().unwrap_or(ttl) }
     }
@@ -282,7 +283,7 @@ impl World {
         calls.into_iter().try_for_each(|(node, call)| self.hang_up_at(node, call))
     }
 
-    /// A leader writes records: some callers hang up between that and the commit.
+    /// A leader writes records: some callers hang up between the write and the commit.
     pub fn witness_appended(&mut self, node: usize, write: &DiskWrite) {
         let leads = self.lessees.is_some() && self.is_open(node);
         let DiskWrite::Append(records) = write else { return };
@@ -322,7 +323,7 @@ impl World {
         Ok(())
     }
 
-    /// Says whether anybody was there to hear it.
+    /// Returns whether the caller was there to hear the answer.
     pub fn lease_answered(
         &mut self,
         node: usize,
@@ -335,7 +336,7 @@ impl World {
             Ok(Answer::Process(granted)) => asked.yours(granted.what.token, granted, granted.what.new.ttl),
             Ok(_) => Told::Done,
             Err(Denied::RoleHeld(_)) => Told::Held,
-            // Nothing has changed for its holder, whoever asked in that name.
+            // The holder's lease is unchanged, no matter which caller asked in its name.
             Err(Denied::Rejected(rejection)) if rejection.reason == Reason::WrongSecret => {
                 Told::Refused(None)
             }
@@ -354,11 +355,11 @@ impl World {
         Ok(heard)
     }
 
-    /// False if this node knows that the caller has hung up.
+    /// Returns false if this node knows that the caller has hung up.
     pub fn lease_reply(&mut self, node: usize, asked: &Asked, told: Told) -> Result<bool, Violation> {
         self.note(|| format!("n{} answers call {}: {told:?}", node + 1, asked.id));
         if let Told::Yours { token, .. } = told {
-            // Counted, whether or not anybody is there to hear it.
+            // The answer counts, whether or not the caller hears it.
             self.checks.late.renewed(token);
             self.line_is_answered(asked);
         }
@@ -378,7 +379,7 @@ impl World {
             }
             _ => true,
         };
-        // The node that unties says so again, whatever it hears.
+        // The node that unties repeats it, no matter how it is answered.
         let arrives = arrives && !matches!(asked.wish, Wish::Untie { .. });
         let lost = self.lessees_mut().loses_answers;
         if arrives && !self.rng.chance(lost) {
@@ -388,7 +389,7 @@ impl World {
         Ok(())
     }
 
-    /// The node may learn of it at once, or when it has done more.
+    /// The node may learn of it at once, or after it has done more.
     pub fn nobody_heard(&mut self, node: usize, unheard: Unheard) {
         let delay = if self.rng.chance(500) { 0 } else { self.rng.below(UNHEARD_LATE) };
         let life = self.hosts[node].life;

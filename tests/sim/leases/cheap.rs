@@ -1,4 +1,4 @@
-//! What leases cost: renewals make no records, and a change of leader makes none either.
+//! The cost of leases: renewals make no records, and a change of leader makes none either.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000;
 const PROCESSES: u64 = 100_000;
 const TTL: Span = Span::millis(45_000);
 
-/// Records of kinds 107 and 108: ends, ages and youngs.
+/// Records of kinds 107 and 108: leases that end, age or are refreshed.
 fn due_records(world: &crate::world::World) -> usize {
     world.witness().records.range(107..=108).map(|(_, count)| count).sum()
 }
@@ -60,7 +60,7 @@ fn apply(store: &mut Store, payload: Payload) {
     store.apply(&Record { position, stamp, entry: Entry::Client(payload) }).expect("a record of this test");
 }
 
-/// Renews each every ten seconds for so long, and counts the records that fall due.
+/// Renews each lease every ten seconds for this long, and counts the records that fall due.
 fn beat(leases: &mut Leases, all: &[(LeaseName, u64)], from: Time, seconds: u64) -> usize {
     let mut records = 0;
     let slices = 1000;
@@ -76,7 +76,7 @@ fn beat(leases: &mut Leases, all: &[(LeaseName, u64)], from: Time, seconds: u64)
     records
 }
 
-/// Nobody lives: how many records it takes to say so.
+/// No holder lives: counts the records that it takes to end all leases.
 fn die_out(store: &mut Store, leases: &mut Leases) -> usize {
     let mut records = 0;
     while leases.deadline() != Time::NEVER {

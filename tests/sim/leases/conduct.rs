@@ -1,4 +1,4 @@
-//! What contenders do of their own accord: ask, renew in time or late, release, freeze, die.
+//! The actions that contenders take by themselves: they ask, renew in time or late, release, freeze and die.
 
 use eldest::store::RoleClaim;
 use eldest::types::{KeyedCall, Span, Text};
@@ -8,11 +8,11 @@ use super::{Asked, Event, Told, Wish};
 use crate::checks::Check;
 use crate::world::{Event as Happens, World};
 
-/// What it does next.
+/// The next action of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Renew,
-    /// Asks for less, or says something else of itself.
+    /// Asks for less, or changes what it says of itself.
     Change,
     Release,
     Freeze,
@@ -23,7 +23,7 @@ const ACTS: [(Act, u64); 5] =
     [(Act::Renew, 84), (Act::Change, 6), (Act::Release, 4), (Act::Freeze, 3), (Act::Die, 3)];
 
 impl World {
-    /// It thinks before it does the next thing.
+    /// It thinks before its next action.
     pub fn rests(&mut self, who: usize, told: Told, pause: Option<(u64, u64)>) {
         let holds = self.contender(who).token.is_some();
         let ttl = self.contender(who).ttl.0;
@@ -101,10 +101,10 @@ impl World {
         self.wakes_after(who, back);
     }
 
-    /// Asks for what it does not have.
+    /// Asks for the role or process that it does not have.
     fn wants(&mut self, who: usize) -> Check {
         let lessees = self.lessees_mut();
-        // Now and then an operator names it, whoever has the role.
+        // Now and then an operator names it, no matter who has the role.
         let named = lessees.rng.chance(15);
         let wait = match lessees.rng.below(10) {
             0..6 => Span::ZERO,
@@ -114,7 +114,7 @@ impl World {
         let priority = lessees.rng.below(3) as i64;
         let (keyed, key) = (lessees.rng.chance(500), u128::from(lessees.rng.next()));
         let contender = &mut lessees.all[who];
-        // A key takes room for ten minutes.
+        // An idempotency key takes room for ten minutes.
         if keyed && lessees.writers.as_ref().is_none_or(|writers| writers.most.is_none()) {
             contender.key.get_or_insert(key);
         }
@@ -179,7 +179,8 @@ impl World {
         }
     }
 
-    /// Where it hurts: between the record that grants a role to whoever waits and its commit. The caller comes again at once.
+    /// The connection breaks where it hurts most: between the record that grants a role to the waiter and its
+    /// commit. The caller asks again at once.
     pub fn connection_may_break(&mut self, asked: &Asked) {
         let lessees = self.lessees_mut();
         let contender = &mut lessees.all[asked.who];
@@ -193,8 +194,8 @@ impl World {
         self.wakes_after(asked.who, delay);
     }
 
-    /// It believes no more from this moment on. Whether or not the release arrives, it comes back under another name: a
-    /// release that is still on its way must not end what is granted next.
+    /// It stops believing at this moment. Whether or not the release arrives, it comes back under another
+    /// name, because a release that is still under way must not end the next grant.
     fn releases(&mut self, who: usize) {
         let contender = self.contender(who);
         let (token, instance) = (contender.token.unwrap_or_default(), contender.instance.clone());

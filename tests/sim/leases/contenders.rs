@@ -1,4 +1,4 @@
-//! Who wants what: what each knows, and what an answer means to it.
+//! The contenders: what each wants, what it knows, and what an answer means to it.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::world::{Event as Happens, World};
 pub struct Contender {
     pub wants: Wants,
     pub instance: Text,
-    /// How many instances it has been.
+    /// The number of instances that it has been.
     pub lives: u64,
     pub ttl: Span,
     pub clock: Clock,
     pub target: usize,
     pub frozen_until: u64,
-    /// Does nothing of its own: a scenario directs it.
+    /// It does nothing by itself: a scenario directs it.
     pub idle: bool,
     pub dead: bool,
     /// The call under way.
@@ -34,14 +34,14 @@ pub struct Contender {
     /// The number of its newest wake-up: earlier ones are void.
     pub turn: u64,
     pub token: Option<u64>,
-    /// By its own clock.
+    /// Counted by its own clock.
     pub believes_until: Time,
-    /// Released or lost: answers about this and what came before mean nothing any more.
+    /// The newest token that it released or lost: answers about this one and earlier ones are ignored.
     pub done_with: u64,
     /// The key of the acquisition under way, the same for all its attempts.
     pub key: Option<u128>,
     pub tying: Tying,
-    /// What it shows with each call, if it keeps one.
+    /// The secret that it shows with each call, if it keeps one.
     pub secret: Option<SecretHash>,
 }
 
@@ -56,25 +56,26 @@ pub struct Lessees {
     pub all: Vec<Contender>,
     pub rng: Rng,
     pub next_id: u64,
-    /// The nodes know that these callers have hung up.
+    /// The callers of which the nodes know that they have hung up.
     pub gone: BTreeSet<u64>,
-    /// Callers that have hung up: they hear nothing more.
+    /// Callers that have hung up: they hear no answers any more.
     pub hung_up: BTreeSet<u64>,
-    /// Answers lost, in a thousand.
+    /// The share of answers that are lost, in thousandths.
     pub loses_answers: u64,
-    /// Nobody wants anything any more.
+    /// No contender wants anything any more.
     pub stopped: bool,
-    /// What a scenario was told, in order.
+    /// The answers that a scenario got, in order.
     pub heard: Vec<(u64, Told)>,
-    /// A bug of theirs: they believe from when they hear, not from when they asked.
+    /// A bug of the holders: they count from the time of the answer, not from the time of the request.
     pub count_from_answers: bool,
-    /// Everybody renews in time, and nobody dies.
+    /// All contenders renew in time, and none dies.
     pub steady: bool,
-    /// In some seeds.
+    /// Present in some seeds.
     pub ties: Option<Ties>,
-    /// Some keep secrets, and some try to end what is another's.
+    /// Present in some seeds: some holders keep secrets, and some contenders try to end what belongs to
+    /// another.
     pub thieves: Option<Rng>,
-    /// The same.
+    /// Present in some seeds.
     pub writers: Option<Writers>,
     pub witness: Witness,
 }
@@ -107,7 +108,7 @@ impl Contender {
         self.token.is_some() && self.clock.now(truth).mono < self.believes_until
     }
 
-    /// Another process in its place, or the same one under another name.
+    /// Another process takes its place, or the same one under another name.
     pub fn begin_anew(&mut self, number: usize) {
         self.lives += 1;
         self.instance = format!("i{number}.{}", self.lives).into();
@@ -116,7 +117,7 @@ impl Contender {
         self.key = None;
     }
 
-    /// Another process in its place, under the same name: what was granted to the one before is its own.
+    /// Another process takes its place under the same name: it owns what was granted to the earlier one.
     pub fn begin_again(&mut self) {
         self.done_with = self.done_with.saturating_sub(1);
         self.dead = false;
@@ -151,7 +152,7 @@ impl Lessees {
     }
 }
 
-/// What a holder takes off what it was promised: clocks differ by a hundredth, and timers are late.
+/// The part of a promise that a holder relies on: clocks differ by a hundredth, and timers are late.
 pub fn certain(promise: Span) -> Span {
     let margin = Span(promise.0 / 100) + Span::millis(10);
     Span(promise.0.saturating_sub(margin.0))
@@ -190,7 +191,7 @@ impl World {
         }
     }
 
-    /// Sends a call, and says which it is.
+    /// Sends a call, and returns its id.
     pub fn asks(&mut self, who: usize, node: usize, wish: Wish, patience: u64) -> u64 {
         let now = self.now;
         let lessees = self.lessees_mut();
@@ -225,7 +226,7 @@ impl World {
                 pause = self.is_told_that_it_holds(asked, token, expires_in.min(ttl))?;
             }
             Told::Lost => {
-                // What an earlier attempt was granted is over: the next one is a new call.
+                // The grant of an earlier attempt is over: the next attempt is a new call.
                 self.contender(who).key = None;
                 self.is_told_that_it_lost(asked);
             }
@@ -242,7 +243,7 @@ impl World {
         Ok(())
     }
 
-    /// What it may believe, from when it sent that call.
+    /// The holder may believe from the time at which it sent that call.
     fn is_told_that_it_holds(
         &mut self,
         asked: &Asked,

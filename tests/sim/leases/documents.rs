@@ -1,5 +1,6 @@
-//! Documents that end by themselves (P54), beside the roles and processes that some of them end with, and in some seeds in a state
-//! that is soon full (P55). Clients write, renew and delete them at any node; nobody asks twice.
+//! Documents that end by themselves (P54), together with the roles and processes that some of them end with;
+//! in some seeds the state is soon full (P55). Clients write, renew and delete them at any node; no client
+//! asks twice.
 
 use eldest::replica::{self, Answer, Denied, Renewal};
 use eldest::store::{
@@ -14,7 +15,7 @@ use crate::checks::{Check, ensure};
 use crate::rng::Rng;
 use crate::world::{Event as Happens, World};
 
-/// So many documents there are, at most.
+/// The greatest number of documents.
 const KEYS: u64 = 16;
 
 const BOUND: &str = "P54 a bound document goes with its lease";
@@ -24,16 +25,17 @@ const HOLDER: &str = "P59 a write in the name of a role is its holder's";
 const SIZE: &str = "P55 the state stays within its limit";
 const PASSES: &str = "P55 what makes nothing larger passes";
 
-/// Room that the other rows of such a seed take and give back all the time.
+/// The room that the other rows of such a seed take and give back all the time.
 const NEARLY: u64 = 1_024;
 
-/// Drawn apart, so that the other seeds stay what they are.
+/// These are drawn separately, so that the other seeds stay what they are.
 #[derive(Debug)]
 pub struct Writers {
     rng: Rng,
-    /// What the state may come to, in seeds in which that is soon reached.
+    /// The limit of the state's size, in seeds in which it is soon reached.
     pub most: Option<u64>,
-    /// Nobody writes any more. Where there may be no room for roles, whatever is there is deleted, one after the other.
+    /// No client writes any more. Where roles may find no room, the documents that are there are deleted, one
+    /// after the other.
     pub stopped: bool,
 }
 
@@ -104,7 +106,8 @@ fn key(number: u64) -> Text {
     format!("d/{number}").into()
 }
 
-/// What the checkers of leases know one writing of a document by. Tokens of roles are moments in time, and far above.
+/// The number by which the checkers of leases know one write of a document. Tokens of roles are moments in
+/// time, and far above it.
 fn token(number: u64, index: u64) -> u64 {
     index * KEYS + number
 }
@@ -114,7 +117,7 @@ impl World {
         self.lessees.as_mut()?.writers.as_mut()
     }
 
-    /// Somebody wants something of a document, and somebody else soon after.
+    /// A client wants something of a document, and another client does soon after.
     pub fn somebody_writes(&mut self) {
         let Some(writers) = self.writers_mut() else { return };
         let (mut rng, stopped, clears) = (writers.rng.fork(), writers.stopped, writers.most.is_some());
@@ -153,7 +156,7 @@ impl World {
         Wish::Put { number, ending, length, holder: self.some_holder(rng), condition }
     }
 
-    /// The revision that somebody has seen lately, or that there is none.
+    /// A revision that a client has seen lately, or the condition that there is none.
     fn some_condition(&self, rng: &mut Rng, number: u64) -> DocCondition {
         match (rng.below(10), self.witness().store.doc(&key(number))) {
             (0..3, Some(doc)) => DocCondition::Rev(doc.rev().into()),
@@ -162,8 +165,8 @@ impl World {
         }
     }
 
-    /// A holder, or who was one when somebody looked lately, for some of the writes. Not where the state is to become full: too many of
-    /// them come to nothing.
+    /// For some of the writes, a holder, or one that a client saw lately. Writes get no holder where the
+    /// state is to become full: too many of them would fail.
     fn some_holder(&self, rng: &mut Rng) -> Option<Holding> {
         if self.lessees.as_ref()?.writers.as_ref()?.most.is_some() {
             return None;
@@ -173,7 +176,7 @@ impl World {
         Some(Holding { role, token })
     }
 
-    /// As somebody knows it who has looked lately: it may be over by now.
+    /// A lease as a client saw it lately: it may be over by now.
     fn some_lease(&self, rng: &mut Rng) -> Option<Tether> {
         let contender = rng.pick(&self.lessees.as_ref()?.all);
         Some(match &contender.wants {
@@ -191,7 +194,7 @@ impl World {
         })
     }
 
-    /// At a node, or at the leader that it knows.
+    /// The call arrives at a node, or at the leader that the node knows.
     pub fn document_call(&mut self, node: usize, mut asked: Asked) -> Check {
         if !self.hosts[node].is_up() {
             return Ok(());
@@ -211,7 +214,7 @@ impl World {
         Ok(())
     }
 
-    /// A node answers, whether or not anybody hears it.
+    /// A node answers, whether or not the caller hears it.
     pub fn document_answered(&mut self, asked: &Asked, answer: &Result<Answer, Denied>) -> Check {
         let sent = asked.sent;
         match (answer, &asked.wish) {
@@ -241,7 +244,7 @@ impl World {
         }
     }
 
-    /// A record is committed that this has come to.
+    /// A record is committed, with this effect.
     pub fn witness_documents(&mut self, record: &Record, before: &Store, applied: &Applied) -> Check {
         let Some(most) = self.lessees.as_ref().and_then(|lessees| Some(lessees.writers.as_ref()?.most))
         else {
@@ -333,13 +336,13 @@ impl World {
         Ok(())
     }
 
-    /// Whether a role may well find no room.
+    /// Whether a role may find no room.
     pub fn is_nearly_full(&self) -> bool {
         let most = self.lessees.as_ref().and_then(|lessees| lessees.writers.as_ref()?.most);
         most.is_some_and(|most| self.witness().store.bytes() + NEARLY > most)
     }
 
-    /// Whoever gives something back is not told that there is no room.
+    /// A call that gives something back is not refused for lack of room.
     pub fn gives_room(&self, wish: &super::Wish, denied: &Denied) -> Check {
         let full = matches!(denied, Denied::Rejected(rejection) if is_full(&rejection.reason));
         let grows = matches!(wish, super::Wish::Acquire { .. } | super::Wish::Register { .. });

@@ -1,4 +1,5 @@
-//! When a lease must be coming to its end: a leader is open, and nothing keeps it from writing.
+//! The conditions under which a lease must come to its end: a leader is open, and nothing keeps it from
+//! writing.
 
 use eldest::protocol::{Ack, majority};
 use eldest::types::{Epoch, LeaseName, Text};
@@ -11,7 +12,7 @@ use crate::world::{Event as Happens, World};
 
 const EVERY: u64 = 20_000;
 
-/// A disk that takes longer keeps records waiting for longer than the checkers do.
+/// On a slower disk records wait for longer than the checkers allow.
 const SYNC_MOST: u64 = 20_000;
 
 const TICK_LATE: u64 = 1_000;
@@ -42,7 +43,7 @@ impl World {
         Ok(())
     }
 
-    /// How many wait for a role at this node.
+    /// The number of waiters for a role at this node.
     fn waiters(&self, node: usize, role: &Text) -> usize {
         let host = &self.hosts[node];
         let name = [LeaseName::Role(role.clone())];
@@ -60,7 +61,7 @@ impl World {
         .collect()
     }
 
-    /// Whoever leads in the newest epoch, if it reaches a majority, both ways, that can write.
+    /// The leader of the newest epoch, if it reaches a majority that can write, both ways.
     fn healthy_leader(&self) -> Option<(usize, Epoch)> {
         let calm =
             self.net.loss == 0 && self.net.straggle == 0 && self.net.late == 0 && self.net.slow.is_empty();

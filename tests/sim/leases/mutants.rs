@@ -9,7 +9,7 @@ use crate::guarded::guarded;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
 
-/// Each with the beginning of the names of the checkers of which one must object.
+/// Each mutant, with the beginnings of checkers' names: one of these checkers must object.
 #[rustfmt::skip]
 const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::RenewUnconfirmed, In(scenarios::deposed_leader_is_asked_to_renew), &["C14 never early", "I13"]),
@@ -45,7 +45,7 @@ fn every_mutant_of_leases_is_caught() {
     each_is_caught(MUTANTS, run, FIXED);
 }
 
-/// Not every bug is the product's: a holder that counts from when it hears is seen, too.
+/// A bug of a holder is noticed, too: this one counts from the time at which it hears the answer.
 #[test]
 fn a_holder_that_counts_from_the_answer_is_noticed() {
     let violation = guarded(scenarios::holder_counts_from_the_answer).expect_err("a checker objects");

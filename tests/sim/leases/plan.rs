@@ -1,4 +1,5 @@
-//! What a seed means: a cluster as in `crate::plan`, with the same harm done to it, and who wants what of it.
+//! The meaning of a seed: a cluster as in `crate::plan`, with the same harm done to it, and the contenders
+//! that want something of it.
 
 use eldest::protocol::Settings;
 use eldest::store::NewProcess;
@@ -21,10 +22,12 @@ use crate::world::{Event as Happens, World};
 const HOLDERS: usize = 20;
 const PROCESSES: usize = 4;
 
-/// A holder takes off a hundredth of what it was promised. So any two clocks differ by no more than that.
+/// A holder takes off a hundredth of what it was promised, so the rates of any two clocks differ by no more
+/// than that.
 const RATE_MOST: i64 = 4_950;
 
-/// Drawn apart, so that the seeds in which nobody restores, ties or writes anything stay what they are.
+/// These are drawn separately, so that the seeds in which no client restores, ties or writes anything stay
+/// what they are.
 const RESTORES: u64 = 0x4E57;
 const TIES: u64 = 0x71E5;
 const DOCUMENTS: u64 = 0xD0C5;
@@ -52,7 +55,8 @@ pub fn world(seed: u64) -> (World, Plan) {
         hosts.extend(membership::spares(&mut varied, &common));
         hosts[common.members.len()..].iter_mut().for_each(|host| host.clock.rate_ppm = rate(&mut varied));
     } else if varied.chance(200) {
-        // Who was removed while the others came to write what it cannot read stops when it is added again (P23).
+        // A node that was removed, while the others began to write what it cannot read, stops when it is
+        // added again (P23).
         hosts
             .iter_mut()
             .for_each(|host| host.settings.format = Format(varied.range(1, FORMAT.0.into()) as u16));

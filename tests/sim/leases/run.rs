@@ -12,7 +12,7 @@ use crate::world::World;
 
 const SECOND: u64 = 1_000_000;
 
-/// The longest ttl of the plan, and what the checkers allow beyond it.
+/// The longest ttl of the plan, and the time that the checkers allow beyond it.
 const TTL_MOST: u64 = 3 * SECOND;
 
 pub fn run(seed: u64, traced: bool) -> Outcome {
@@ -27,7 +27,7 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
     }
 }
 
-/// A seed that holds, and what was seen in it.
+/// Runs a seed that must hold, and returns what was seen in it.
 pub fn seen(seed: u64) -> Witness {
     let (mut world, mut plan) = plan::world(seed);
     live(&mut world, &mut plan).expect("a seed that holds");
@@ -70,8 +70,8 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     Ok(resumed)
 }
 
-/// Once faults end every role comes to somebody who believes. Whoever had it before may have died: its ttl passes first,
-/// and those who wait may be frozen or dead themselves for a while.
+/// Once the faults end, every role gets a holder that believes. The earlier holder may have died, so its ttl
+/// passes first, and the waiters may be frozen or dead themselves for a while.
 fn everything_is_held(world: &mut World) -> Result<u64, Violation> {
     let (healed, patience) = (world.now, world.hosts[0].settings.timing.election_timeout().times(4).0);
     let led = world.run_until_true(healed + patience, |world| leader(world).is_some())?;

@@ -1,4 +1,4 @@
-//! C14 as timelines of their own. With the rules they all pass; with a rule's mutant on, a named checker objects.
+//! C14 as separate timelines. With the rules they all pass; with a rule's mutant on, a named checker objects.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn is_held(world: &World) -> bool {
     world.witness().store.role("r").is_some()
 }
 
-/// As n1 counts, if nobody renews it.
+/// The time at which n1 ends the lease, if it is not renewed.
 fn ends_at(world: &World, role: &str) -> u64 {
     let host = &world.hosts[0];
     let now = host.clock.now(world.now);
@@ -47,7 +47,7 @@ pub fn deposed_leader_is_asked_to_renew() -> Check {
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it".into())
 }
 
-/// A renewal's round is answered while the record that ends the lease is on its way.
+/// A renewal's round is answered while the record that ends the lease is under way.
 pub fn renewal_while_the_end_is_under_way() -> Check {
     let mut world = stage(2, 1, 1_000)?;
     gets(&mut world, 0, 1)?;
@@ -71,7 +71,7 @@ pub fn leaders_change_faster_than_it_ends() -> Check {
     for change in 0..6 {
         let next = granted + (change + 1) * 20_000 * MS;
         if world.run_until_true(next, |world| !is_held(world))? {
-            // Half its ttl with one leader, half with the next, and what the change takes.
+            // Half its ttl with one leader, half with the next, and the time of the change.
             let lasted = (world.now - granted) / MS;
             return ensure(lasted < 20_000 + 15_000 + 1_500, "C14 ends in time", || format!("{lasted} ms"));
         }
@@ -98,7 +98,8 @@ pub fn what_made_it_young_is_lost() -> Check {
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
 }
 
-/// Whose caller hangs up between the record that grants the role and its commit: the next in line has it soon.
+/// A waiter's caller hangs up between the record that grants the role and its commit: the next waiter soon
+/// has the role.
 pub fn waiter_is_gone() -> Check {
     let mut world = stage(5, 3, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -117,7 +118,8 @@ pub fn waiter_is_gone() -> Check {
     ensure(served, "C14 nothing for the gone", || format!("the second was told {answer:?}"))
 }
 
-/// Whose token is revoked while it waits. The release is right behind that in the log, and neither is committed.
+/// A waiter's token is revoked while it waits. The release comes right after that in the log, and neither is
+/// committed.
 pub fn waiter_is_let_in_no_more() -> Check {
     let mut world = stage(16, 3, 3_000)?;
     order(&mut world, access::create(7))?;
@@ -141,7 +143,8 @@ pub fn waiter_is_let_in_no_more() -> Check {
     ensure(right, "P41 nothing for a token that has ended", || format!("the two were told {answers:?}"))
 }
 
-/// Somebody asks for the role at the very moment when its holder gives it back: the node judges the two calls together.
+/// A contender asks for the role at the very moment when its holder gives it back: the node judges the two
+/// calls together.
 pub fn somebody_comes_in_between() -> Check {
     let mut world = stage(17, 3, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -160,7 +163,7 @@ fn order(world: &mut World, command: Command) -> Check {
     world.arrives(0, Waiting::Nobody, Call::Write { command: command.into(), key: None })
 }
 
-/// The same, and whoever hung up asks again under the same name before that.
+/// The same, and the caller that hung up asks again under the same name before that.
 pub fn waiter_asks_again() -> Check {
     let mut world = stage(6, 3, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -174,14 +177,14 @@ pub fn waiter_asks_again() -> Check {
     hang_up(&mut world, first)?;
     let again = acquire(&mut world, 1, 1, 0);
     run(&mut world, 900)?;
-    // Either the record that ends it was first, and the next in line has it, or it was not.
+    // Either the record that ends it was first, and the next waiter has the role, or it was not.
     let answer = told(&world, again);
     let decided = matches!(answer, Some(Told::Yours { .. } | Told::Held));
     ensure(decided && is_held(&world), "C14 nothing for the gone", || format!("it was told {answer:?}"))
 }
 
-/// The same, and whoever asks again has hung up as well, which the node learns when it answers. A record about another lease is under
-/// way, so that the end of this one has to wait.
+/// The same, and the caller that asks again has hung up as well, which the node learns when it answers. A
+/// record about another lease is under way, so the end of this one has to wait.
 pub fn whoever_asks_again_is_gone() -> Check {
     let mut world = stage(6, 4, 3_000)?;
     wants(&mut world, 3, "s");
@@ -204,8 +207,8 @@ pub fn whoever_asks_again_is_gone() -> Check {
     ensure(served, "C14 nothing for the gone", || format!("the second was told {answer:?}"))
 }
 
-/// The leader freezes, and when it thaws two roles have come to their end, and somebody's wait for one of them. What it does
-/// about the one must not make it forget who waits for the other.
+/// The leader freezes. When it thaws, two roles have come to their end, and so has the wait of a contender
+/// for one of them. The leader's work on one role must not make it forget the waiter of the other.
 pub fn two_fall_free_at_once() -> Check {
     let mut world = stage(8, 4, 1_000)?;
     wants(&mut world, 1, "s");
@@ -222,7 +225,8 @@ pub fn two_fall_free_at_once() -> Check {
     ensure(served, "C14 the line moves", || format!("whoever waits was told {answer:?}"))
 }
 
-/// Somebody reads who holds the role and under which token, and gives it back, renews it and asks for it in that name.
+/// A contender reads which instance holds the role and under which token, and gives it back, renews it and
+/// asks for it in that name.
 pub fn who_reads_a_lease_gives_it_back() -> Check {
     let mut world = stage(15, 2, 5_000)?;
     let mut wish = world.acquisition(0, "r".into(), Span::ZERO, 0, false);
@@ -263,8 +267,8 @@ pub fn who_reads_a_lease_gives_it_back() -> Check {
     })
 }
 
-/// Under `ack = all` a follower that lags keeps acknowledgements waiting. Meanwhile the record that ends a lease is committed,
-/// and trimmed from the log: others must end all the same.
+/// Under `ack = all` a follower that lags keeps acknowledgements waiting. Meanwhile the record that ends a
+/// lease is committed and trimmed from the log: other leases must end all the same.
 pub fn an_end_is_trimmed_before_all_have_it() -> Check {
     let mut world = stage_as(10, 1, 1_000, |settings| {
         settings.ack = Ack::All;
@@ -286,8 +290,8 @@ pub fn an_end_is_trimmed_before_all_have_it() -> Check {
     ensure(left == 0, "C14 ends in time", || format!("{left} leases are left"))
 }
 
-/// A holder's process dies, and the node that served its connection says so to another one: whoever waits has the role long
-/// before its ttl is over, and what that node says again does nothing to it.
+/// A holder's process dies, and the node that served its connection reports that to another node. The waiter
+/// has the role long before the ttl is over, and a repeated report does nothing to the new holder.
 pub fn a_tied_holder_dies() -> Check {
     let mut world = stage(11, 2, 30_000)?;
     gets(&mut world, 0, 1)?;
@@ -305,8 +309,8 @@ pub fn a_tied_holder_dies() -> Check {
     ensure(is_held(&world), "P45 ends with its tie", || "of another grant".into())
 }
 
-/// A holder goes on under another number, and the leader that it has told of it is gone: a renewal that comes late names the
-/// first one to the next leader, and that one has closed.
+/// A holder goes on under another number, and the leader that knows of it is gone. A late renewal names the
+/// first number to the next leader, and the connection of that number has closed.
 pub fn an_older_tie_is_named_to_the_next_leader() -> Check {
     let mut world = stage(12, 1, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -324,7 +328,7 @@ pub fn an_older_tie_is_named_to_the_next_leader() -> Check {
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
 }
 
-/// A renewal that names the first connection, and was sent long ago, comes to this node.
+/// A renewal that names the first connection, and was sent long ago, arrives at this node.
 fn names_late(world: &mut World, node: usize) -> Check {
     let role = world.witness().store.role("r").cloned();
     let (token, instance) = role.map(|role| (role.token, role.claim.instance.clone())).unwrap_or_default();
@@ -333,7 +337,7 @@ fn names_late(world: &mut World, node: usize) -> Check {
     world.lease_event(Event::Call { node, asked })
 }
 
-/// A holder goes on without its connection, and a renewal that comes late names it again.
+/// A holder goes on without its connection, and a late renewal names it again.
 pub fn it_is_named_again_too_late() -> Check {
     let mut world = stage(14, 1, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -348,8 +352,8 @@ pub fn it_is_named_again_too_late() -> Check {
     ensure(is_held(&world), "C14 never early", || "its holder believes".into())
 }
 
-/// Another process asks for the role under the name of the one before it, and renews without a connection. Then a renewal of the
-/// one before comes, and word that its connection has closed.
+/// Another process asks for the role under the name of the earlier one, and renews without a connection. Then
+/// a renewal of the earlier process arrives, and a report that its connection has closed.
 pub fn a_successor_relies_on_no_connection() -> Check {
     let mut world = stage(13, 1, 3_000)?;
     gets(&mut world, 0, 1)?;
@@ -366,7 +370,7 @@ pub fn a_successor_relies_on_no_connection() -> Check {
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
 }
 
-/// A leader is cut off with an end under way, and leads again later.
+/// A leader is cut off while an end is under way, and leads again later.
 pub fn leads_again() -> Check {
     let mut world = stage(7, 1, 1_000)?;
     gets(&mut world, 0, 1)?;
@@ -386,7 +390,7 @@ pub fn leads_again() -> Check {
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
 }
 
-/// The answer to a renewal waits for its holder, who is frozen.
+/// The answer to a renewal waits for its holder, which is frozen.
 pub fn holder_is_frozen() -> Check {
     frozen_holder(false)
 }

@@ -1,4 +1,4 @@
-//! A stage for scenarios: a calm cluster that n1 leads, and contenders that do what they are told.
+//! A stage for scenarios: a calm cluster that n1 leads, and contenders that a scenario directs.
 
 use eldest::protocol::Settings;
 use eldest::replica::Call;
@@ -19,7 +19,7 @@ use crate::world::{Event as Happens, World};
 
 const STEADY: Clock = Clock { offset: 5_000_000, rate_ppm: 0, wall_offset: 0 };
 
-/// Three nodes, and so many contenders for the role `r`.
+/// Three nodes, and this many contenders for the role `r`.
 pub fn stage(seed: u64, contenders: usize, ttl_ms: u64) -> Result<World, Violation> {
     stage_as(seed, contenders, ttl_ms, |_| {})
 }
@@ -59,7 +59,7 @@ pub fn run(world: &mut World, ms: u64) -> Check {
     world.run_until(world.now + ms * MS)
 }
 
-/// This one wants another role, before it has asked for any.
+/// The contender wants another role; it has not asked for any yet.
 pub fn wants(world: &mut World, who: usize, role: &str) {
     world.contender(who).wants = Wants::Role(role.into());
 }
@@ -71,13 +71,13 @@ fn role_of(world: &mut World, who: usize) -> Text {
     }
 }
 
-/// Registers a process that nobody will renew.
+/// Registers a process that is never renewed.
 pub fn register(world: &mut World, id: String, ttl_ms: u64) {
     let wish = Wish::Register { id: id.into(), process: process(Span::millis(ttl_ms)).into(), call: None };
     world.asks(0, 0, wish, 60_000 * MS);
 }
 
-/// It asks this node for its role. Says which call it is.
+/// The contender asks this node for its role. Returns the id of the call.
 pub fn acquire(world: &mut World, who: usize, node: u32, wait_ms: u64) -> u64 {
     let role = role_of(world, who);
     let wish = world.acquisition(who, role, Span::millis(wait_ms), 0, false);
@@ -92,7 +92,7 @@ pub fn renew(world: &mut World, who: usize, node: u32) -> u64 {
     world.asks(who, node as usize - 1, wish, 60_000 * MS)
 }
 
-/// It renews at this node, and names a connection.
+/// The contender renews at this node, and names a connection.
 pub fn renew_tied(world: &mut World, who: usize, node: u32, tie: u64) -> u64 {
     let role = role_of(world, who);
     let contender = world.contender(who);
@@ -101,7 +101,7 @@ pub fn renew_tied(world: &mut World, who: usize, node: u32, tie: u64) -> u64 {
     world.asks(who, node as usize - 1, wish, 60_000 * MS)
 }
 
-/// This node says that the connection of this number has closed, of whoever holds the role.
+/// This node reports that the connection of this number has closed, for the holder of the role.
 pub fn untie(world: &mut World, who: usize, node: u32, tie: u64) -> Check {
     let role = role_of(world, who);
     let held = world.witness().store.role(&role).map(|held| (held.claim.instance.clone(), held.token));
@@ -133,7 +133,7 @@ pub fn told(world: &World, id: u64) -> Option<Told> {
     lessees.heard.iter().find(|(call, _)| *call == id).map(|(_, told)| *told)
 }
 
-/// It asks for the role, and believes.
+/// The contender asks for the role, and believes.
 pub fn gets(world: &mut World, who: usize, node: u32) -> Check {
     let id = acquire(world, who, node, 0);
     let until = world.now + 1_000 * MS;
@@ -143,7 +143,7 @@ pub fn gets(world: &mut World, who: usize, node: u32) -> Check {
     ensure(believes, "stage", || format!("contender {who} does not get it: {}", states(world)))
 }
 
-/// What comes back to n1 takes so long; what it sends does not.
+/// Messages to n1 take this long; those from n1 do not.
 pub fn slow_answers(world: &mut World, ms: u64) {
     for follower in [2, 3] {
         match ms {

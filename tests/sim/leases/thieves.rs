@@ -1,4 +1,4 @@
-//! Holders that keep a secret, and others who try to end what is theirs (P53).
+//! Holders that keep a secret, and others that try to end what belongs to them (P53).
 
 use eldest::store::SecretHash;
 use eldest::types::{LeaseName, Text};
@@ -8,7 +8,7 @@ use super::contenders::{Contender, Wants};
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Some of them keep a secret.
+/// Some contenders keep a secret.
 pub fn keep_secrets(all: &mut [Contender], rng: &mut Rng) {
     for (number, contender) in all.iter_mut().enumerate() {
         contender.secret = rng.chance(500).then(|| SecretHash::of(&format!("secret {number}")));
@@ -16,7 +16,8 @@ pub fn keep_secrets(all: &mut [Contender], rng: &mut Rng) {
 }
 
 impl World {
-    /// Now and then somebody tries to end what it knows of, without the secret or with another one.
+    /// Now and then a contender tries to end a lease that it knows of, without the secret or with another
+    /// one.
     pub fn steals(&mut self, who: usize) -> bool {
         let Some(mut rng) = self.lessees_mut().thieves.take() else { return false };
         let victim = rng.chance(60).then(|| self.some_keeper(&mut rng)).flatten();
@@ -32,7 +33,7 @@ impl World {
         true
     }
 
-    /// What would end something that was granted under a secret.
+    /// A call that would end something that was granted under a secret.
     fn some_keeper(&self, rng: &mut Rng) -> Option<Wish> {
         let all = &self.lessees.as_ref()?.all;
         let keeper = rng.pick(all);
@@ -52,7 +53,7 @@ impl World {
         }
     }
 
-    /// The secret under which this is held, for whoever was told it.
+    /// The secret under which this is held, for a caller that knows it.
     pub fn secret_of(&self, lease: &LeaseName) -> Option<SecretHash> {
         let store = &self.witness().store;
         let holder: Text = match lease {

@@ -1,6 +1,7 @@
-//! Ties (P45): a connection to some node that a holder relies on besides its lease. The node that serves it tells the leader when
-//! it has closed: after a grace, late, more than once, and after its holder has gone on elsewhere. A connection may also break
-//! while its holder lives; it then believes for half of the grace, and proves that it goes on under the next number.
+//! Ties (P45): a connection to some node that a holder relies on in addition to its lease. The node that
+//! serves it tells the leader when it has closed: after a grace, late, more than once, and after its holder
+//! has gone on elsewhere. A connection may also break while its holder lives. The holder then believes for
+//! half of the grace, and proves that it goes on under the next number.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +13,25 @@ use crate::checks::Check;
 use crate::rng::Rng;
 use crate::world::{Event as Happens, World};
 
-/// Both ends of a connection that is closed in order hear of it within half of the grace: in thousandths of the grace, and a
-/// little less, as clocks differ.
+/// Both ends of a connection that is closed in order hear of it within half of the grace. This is in
+/// thousandths of the grace, and a little less than half, as clocks differ.
 const APART_MOST: u64 = 450;
 
-/// Between two tries to tell the leader.
+/// The time between two tries to tell the leader.
 const AGAIN: u64 = 250_000;
 
-/// Of those who contend for roles in such a seed, in a thousand.
+/// The share of the contenders for roles that use ties in such a seed, in thousandths.
 const TIED: u64 = 700;
 
-/// Drawn apart, so that the other seeds stay what they are.
+/// These are drawn separately, so that the other seeds stay what they are.
 #[derive(Debug)]
 pub struct Ties {
     rng: Rng,
-    /// By the call that opens each.
+    /// Keyed by the call that opens each.
     lines: BTreeMap<u64, Line>,
 }
 
-/// A connection, as the node knows it that serves it.
+/// A connection, as the node that serves it knows it.
 #[derive(Clone, Debug)]
 pub struct Line {
     who: usize,
@@ -40,26 +41,26 @@ pub struct Line {
     number: u64,
     grace: u64,
     node: usize,
-    /// Of the node's process, once it has heard of it.
+    /// The number of the node's process, once it has heard of the connection.
     life: Option<u64>,
     /// The leader has said that it is a renewal; before that there is nothing to close.
     answered: bool,
 }
 
-/// What a holder makes of them.
+/// A holder's own view of its connection.
 #[derive(Clone, Debug, Default)]
 pub struct Tying {
     pub wanted: bool,
-    /// What its renewals name. It only rises.
+    /// The number that its renewals name. It only rises.
     number: u64,
-    /// It goes on without one.
+    /// The holder goes on without a connection.
     plain: bool,
     line: Option<u64>,
-    /// Answers to what was sent before are worth nothing.
+    /// Answers to calls that were sent before this time are worth nothing.
     pub broke_at: u64,
     /// Its node has told it that the connection is open.
     heard: bool,
-    /// It has lost one, and renews under the next number before it does anything else.
+    /// It has lost a connection, and renews under the next number before it does anything else.
     pub in_doubt: bool,
 }
 
@@ -90,12 +91,12 @@ impl World {
         self.ties().map_or(low, |ties| ties.rng.range(low, high))
     }
 
-    /// Whoever has died comes back under the name that it had, now and then.
+    /// Now and then a process that has died comes back under the name that it had.
     pub fn comes_back_as_before(&mut self) -> bool {
         self.tie_chance(400)
     }
 
-    /// What its next renewal names, and whether that opens a connection.
+    /// The number that its next renewal names, and whether that opens a connection.
     pub fn names_tie(&mut self, who: usize) -> (Option<u64>, bool) {
         if !self.contender(who).tying.wanted {
             return (None, false);
@@ -104,7 +105,7 @@ impl World {
         let (turns, opens) = (self.tie_chance(60), self.tie_chance(900));
         let tying = &mut self.contender(who).tying;
         match (tying.plain, turns) {
-            // Whoever is in doubt, or does not know whether it is tied, must name one.
+            // A holder that is in doubt, or does not know whether it is tied, must name a number.
             (false, true) if tying.line.is_some() && tying.heard => tying.plain = true,
             (true, true) if tying.line.is_none() => {
                 tying.plain = false;
@@ -116,7 +117,7 @@ impl World {
         (named, named.is_some() && tying.line.is_none() && opens)
     }
 
-    /// That call opens one, at the node that is asked.
+    /// This call opens a connection, at the node that is asked.
     pub fn opens_line(&mut self, id: u64, who: usize, node: usize, wish: &Wish) {
         let Wish::Renew { role, instance, token, tie: Some(number), .. } = wish.clone() else { return };
         let grace = grace(self.contender(who).ttl);
@@ -126,7 +127,7 @@ impl World {
         self.ties().map(|ties| ties.lines.insert(id, line));
     }
 
-    /// A call has come to the node that it was sent to.
+    /// A call has arrived at the node that it was sent to.
     pub fn line_arrives(&mut self, node: usize, asked: &Asked) {
         let life = self.hosts[node].life;
         let line = self.ties().and_then(|ties| ties.lines.get_mut(&asked.id));
@@ -150,7 +151,7 @@ impl World {
         }
     }
 
-    /// What an answer, or that there is none, means to the connection that its call was to open.
+    /// Applies an answer, or its absence, to the connection that its call was to open.
     pub fn line_is_told(&mut self, asked: &Asked, told: Told) {
         let (who, id) = (asked.who, asked.id);
         if self.contender(who).tying.line == Some(id) {
@@ -169,7 +170,7 @@ impl World {
                 Told::Lost | Told::Done | Told::Held => {}
             }
         } else if matches!(told, Told::Yours { .. }) && asked.wish.unties() && self.hears_of_itself(asked) {
-            // It has proved that it goes on without it. Numbers rise past that.
+            // The holder has proved that it goes on without the connection. Its number rises past that one.
             self.closes_line(who, 500_000);
             let (now, tying) = (self.now, &mut self.contender(who).tying);
             tying.number += 1;
@@ -177,8 +178,8 @@ impl World {
         }
     }
 
-    /// Whether it may believe in an answer that says that the lease goes on: if it is in doubt, in that to a renewal under its
-    /// newest number alone.
+    /// Whether the holder may believe an answer that the lease goes on. If it is in doubt, it believes only
+    /// the answer to a renewal under its newest number.
     pub fn trusts(&mut self, asked: &Asked) -> bool {
         let tying = &mut self.contender(asked.who).tying;
         let proves = matches!(asked.wish, Wish::Renew { tie, .. } if tie == Some(tying.number));
@@ -187,14 +188,14 @@ impl World {
         trusts
     }
 
-    /// Not of what it was before, or relied on before.
+    /// Whether the answer is about the present instance and connection, not about earlier ones.
     fn hears_of_itself(&mut self, asked: &Asked) -> bool {
         let contender = self.contender(asked.who);
         let current = asked.sent >= contender.tying.broke_at && *asked.wish.instance() == contender.instance;
         current && contender.tying.line.is_some()
     }
 
-    /// Nobody answers: perhaps it is open, over there.
+    /// No answer came, so the connection may be open at the node.
     pub fn line_is_dropped(&mut self, who: usize, id: u64) -> bool {
         let dropped = self.contender(who).tying.line == Some(id);
         if dropped {
@@ -204,7 +205,8 @@ impl World {
         dropped
     }
 
-    /// Something on the way breaks it one day, though both ends live: in order for both, or for the holder alone.
+    /// The network may break it at some time, though both ends live: in order for both, or for the holder
+    /// alone.
     fn line_may_break(&mut self, who: usize, id: u64) {
         if self.contender(who).idle || !self.tie_chance(500) {
             return;
@@ -219,7 +221,7 @@ impl World {
         }
     }
 
-    /// Its holder's end hears of it. The kernel of one that is frozen does, too.
+    /// The holder's end hears of it. The kernel of a frozen holder does, too.
     pub fn tie_breaks(&mut self, who: usize, id: u64) {
         if self.contender(who).tying.line == Some(id) {
             self.contender(who).tying.line = None;
@@ -237,7 +239,7 @@ impl World {
         }
     }
 
-    /// It believes for half of the grace, and what is under way names the old number.
+    /// The holder believes for half of the grace, and calls under way name the old number.
     fn is_in_doubt(&mut self, who: usize) {
         let now = self.now;
         let contender = self.contender(who);
@@ -258,7 +260,8 @@ impl World {
         }
     }
 
-    /// It holds nothing any more, or something else: nothing of what it relied on is meant for that.
+    /// The holder holds nothing any more, or something else, to which nothing that it relied on before
+    /// applies.
     pub fn lets_go(&mut self, who: usize) {
         self.closes_line(who, 5_000);
         let tying = &mut self.contender(who).tying;
@@ -274,7 +277,8 @@ impl World {
         }
     }
 
-    /// The node's end hears that the other one has closed it: once the grace is over it says so, whoever leads by then.
+    /// The node's end hears that the other end has closed the connection. Once the grace is over it reports
+    /// that to the leader of that time.
     pub fn line_closes(&mut self, id: u64) {
         let line = self.ties().and_then(|ties| ties.lines.remove(&id));
         let Some(line) = line.filter(|line| line.answered && line.life.is_some()) else { return };

@@ -1,4 +1,4 @@
-//! What an onlooker who sees every machine knows: the one log, every answer, every belief.
+//! The knowledge of an onlooker that sees every machine: the one log, every answer, every belief.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +12,29 @@ use crate::world::{Event as Happens, World};
 
 #[derive(Debug, Default)]
 pub struct Witness {
-    /// The state by all that any node has committed.
+    /// The state after all records that any node has committed.
     pub store: Store,
     /// Committed records by kind.
     pub records: BTreeMap<u16, usize>,
     pub answers: usize,
     pub beliefs: usize,
     pub expired: usize,
-    /// Ended before what had been promised, as the connection that their holders relied on had closed.
+    /// Leases that ended before the time that had been promised, because the connection that their holders
+    /// relied on had closed.
     pub untied: usize,
-    /// Renewals of what may be aged by the log.
+    /// Renewals of leases that may be aged by the log.
     pub halved: usize,
     /// Grants to callers that had hung up.
     pub gone: usize,
     pub restored: usize,
-    /// Documents that ended by their ttl, and with a lease; calls that found no room for one.
+    /// Documents that ended by their ttl, and those that ended with a lease; `full` counts calls that found
+    /// no room for one.
     pub docs_expired: usize,
     pub docs_went: usize,
     pub in_the_name_of_a_role: usize,
     /// Documents that were to be written under a condition.
     pub conditions: usize,
-    /// Attempts to end what is held under a secret, without it.
+    /// Attempts to end what is held under a secret without showing it.
     pub thefts: usize,
     pub full: usize,
     pub audited_at: u64,
@@ -107,7 +109,7 @@ impl World {
         }
     }
 
-    /// A node answers, whether or not that arrives.
+    /// A node answers, whether or not the answer arrives.
     pub fn witness_answer(&mut self, node: usize, asked: &Asked, told: Told) -> Check {
         self.lessees_mut().witness.answers += 1;
         if let (Told::Lost, Wish::Renew { role, token, .. }) = (told, &asked.wish) {
@@ -140,7 +142,7 @@ impl World {
         let until = contender.clock.truth_at(contender.believes_until);
         self.lessees_mut().witness.beliefs += 1;
         self.note(|| format!("contender {who} believes in {role} under {token} until {until}"));
-        // What it writes may still arrive after it has stopped to believe.
+        // The holder's writes may still arrive after it has stopped believing.
         let at = now + self.lessees_mut().rng.below(2 * (until - now) + 1);
         self.at(at, Happens::Lease(Event::Uses { who, role: role.clone(), token }));
         self.checks.believers.believes(now, who, role, token, until)
@@ -153,8 +155,8 @@ impl World {
         self.checks.fenced.used(role, who, token, believes)
     }
 
-    /// A role has just been granted, by this record, to a waiter that this node knows to be gone. One that has led anew since
-    /// it wrote the record cannot tell who was told what meanwhile.
+    /// A role has just been granted, by this record, to a waiter that this node knows to be gone. A node that
+    /// has begun to lead again since it wrote the record cannot tell which answers were given meanwhile.
     pub fn witness_gone(&mut self, node: usize, record: Position, token: u64) {
         if self.hosts[node].core().and_then(|core| core.leads()) == Some(record.epoch) {
             self.lessees_mut().witness.gone += 1;

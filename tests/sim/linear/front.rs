@@ -84,7 +84,7 @@ pub struct Config<const W: usize> {
     pub state: Val,
     /// Has taken effect.
     pub used: Bits<W>,
-    /// May yet take effect, but need not. Never also in `used`.
+    /// May still take effect, but need not. Never also in `used`.
     pub free: Bits<W>,
 }
 
@@ -114,7 +114,7 @@ impl<const W: usize> Front<W> {
         before
     }
 
-    /// Drops each configuration that another covers. Returns the cost, likewise.
+    /// Drops each configuration that another covers. Returns the cost, too.
     pub fn prune(&mut self, looks: Bits<W>) -> u64 {
         let count = self.0.len() as u64;
         let mut at = 0;
@@ -133,7 +133,7 @@ impl<const W: usize> Front<W> {
     /// Keeps the given number of the most promising. Returns whether any had to go.
     pub fn keep(&mut self, width: usize, open: Bits<W>) -> bool {
         if self.0.len() > width {
-            // Fewest operations still bound to happen first, then most that may yet help.
+            // Fewest operations still bound to happen first, then most that may still help.
             let owed = |config: &Config<W>| (open & !(config.used | config.free)).count();
             self.0.sort_by_key(|config| (owed(config), Reverse(config.free.count())));
             // The best of each content, then the second best of each, and so on: those of one content

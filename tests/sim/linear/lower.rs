@@ -11,10 +11,10 @@ pub const ABSENT: Val = 0;
 pub const OTHER: Val = 1;
 const FIRST_VALUE: Val = 2;
 
-/// What an operation needs of the register and does to it, given its outcome.
+/// An operation's demand on the register and its effect on it, given its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<V> {
-    /// Whatever it held, it now holds this.
+    /// It now holds this, no matter what it held.
     Set(V),
     /// It held `from` and now holds `to`, which differs.
     Move { from: V, to: V },
@@ -60,7 +60,7 @@ impl<V: Copy> Step<V> {
     }
 }
 
-/// What an operation comes to. `None` if it constrains nothing and can do nothing.
+/// The step of an operation. `None` if it constrains nothing and can do nothing.
 fn step(op: &Op) -> Option<Step<Option<u64>>> {
     let unknown = op.outcome == Outcome::Unknown;
     let mismatch = op.outcome == Outcome::Mismatch;
@@ -127,7 +127,7 @@ impl Plan {
         Plan { items, events, values }
     }
 
-    /// How many different contents there are.
+    /// The number of different contents.
     pub fn vals(&self) -> usize {
         self.values.len() + FIRST_VALUE as usize
     }

@@ -4,32 +4,32 @@
 //! linearizable when every operation can be given one instant between its invocation and its return,
 //! all instants distinct, so that a single register obeying the operations in that order would have
 //! given the same answers. Keys do not interact, so a history is linearizable exactly when each key's
-//! part of it is, and each part is searched on its own. What makes the search costly is how much is
-//! concurrent on one key; the length of the history hardly matters.
+//! part of it is, and each part is searched by itself. The search is costly when much is concurrent on one
+//! key; the length of the history hardly matters.
 //!
 //! # The search
 //!
 //! This is Wing and Gong's search in Lowe's just-in-time form. The events of a key are walked in time
 //! order while a set of *configurations* is kept: which of the open operations have taken effect, and
 //! what the register then holds. Two orders leading to the same configuration are one configuration;
-//! that is the memoisation which keeps the search small. Nothing is placed at an invocation. When an
+//! that is the memoisation which keeps the search small. No operation is placed at an invocation. When an
 //! operation returns, each configuration in which it has not yet taken effect is extended with open
 //! operations in every order that ends with it; a configuration where that cannot be done is dropped.
 //! When none is left, the history up to that return is the shortest prefix with no linearization.
 //!
 //! A register allows much stronger pruning than an arbitrary object. Call an operation a *look* when
-//! it changes nothing (a read, a comparison that failed), a *set* when it changes the register whatever it
-//! held (a write, a delete) and a *move* when it does so from one value only (a comparison that
+//! it changes nothing (a read, a comparison that failed), a *set* when it changes the register no matter
+//! what it held (a write, a delete) and a *move* when it does so from one value only (a comparison that
 //! succeeded, a create).
 //!
 //! * A look is placed as soon as the register satisfies it. Placing it costs no later operation
 //!   anything, so the configuration without it can never do better.
-//! * A set that was open when another set took effect may be placed just before that one, where nobody
-//!   can see it. From then on it is *free*: it may still be placed later, or be taken as already done.
-//!   An operation of unknown outcome is free from its invocation, and never has to be done at all.
+//! * A set that was open when another set took effect may be placed just before the other, where no
+//!   operation can see it. From then on it is *free*: it may still be placed later, or be taken as already
+//!   done. An operation of unknown outcome is free from its invocation, and never has to be done at all.
 //! * A set, or a free move, is placed only where it is needed: right before an operation that wants the
 //!   value it leaves, or, for a set, at its own return. Where that value is there already, a detour
-//!   that comes back to it is tried only if it makes a set free. Of several operations doing the same
+//!   that comes back to it is tried only if it makes a set free. Among operations that do the same
 //!   thing, the one that returns soonest goes first: the others can do later what it could have done.
 //! * A configuration is dropped when another with the same register is at least as able: more looks
 //!   done, more operations free, otherwise equal. Without this each unknown write could double the
@@ -38,7 +38,7 @@
 //!   An unknown operation is forgotten when every configuration has spent it, or when nothing to come
 //!   could need it.
 //! * At first only a few configurations are followed, the most promising ones. One that reaches the end
-//!   is a linearization, whatever was left aside. If none does, more are followed, in the end all.
+//!   is a linearization, no matter what was left aside. If none does, more are followed, in the end all.
 //!
 //! # Caveats
 //!
@@ -49,9 +49,9 @@
 //!   concurrent, and the check is weaker than the system deserves. Give every event its own time.
 //! * Two operations of one client are ordered by their times alone, not by being of one client.
 //! * Deciding is exponential in the worst case (many clients, few distinct values). The work for a key
-//!   is bounded, and hitting the bound is an error of its own: nothing passes unproved.
+//!   is bounded, and hitting the bound is a separate error: nothing passes unproved.
 //! * Values need not be unique, but a check on values that repeat proves less: a stale read of a value
-//!   that was also written later is no evidence against anyone.
+//!   that was also written later is no evidence of a fault.
 
 mod front;
 mod lower;
@@ -70,7 +70,7 @@ use std::fmt::{self, Write as _};
 use lower::Plan;
 use wgl::Halt;
 
-/// What a client asked of a register holding a value or nothing.
+/// A client's request to a register that holds a value or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Write(u64),
@@ -85,7 +85,7 @@ pub enum Call {
     Create(u64),
 }
 
-/// What the client knows of the result.
+/// The result, as far as the client knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A write, delete, cas or create took effect.
@@ -191,7 +191,7 @@ fn by_key(history: &[Op]) -> BTreeMap<u32, Vec<usize>> {
     keys
 }
 
-/// What is wrong with an operation, taken alone. Guessing a meaning could hide a violation.
+/// The fault of an operation, taken alone. Guessing a meaning could hide a violation.
 fn fault(op: &Op) -> Option<&'static str> {
     let unknown = op.outcome == Outcome::Unknown;
     let fits = match op.outcome {

@@ -39,7 +39,7 @@ impl Rng {
     }
 }
 
-/// What a register answers.
+/// The answer of a register.
 fn obey(held: &mut Option<u64>, call: Call) -> Outcome {
     match call {
         Read => return Value(*held),
@@ -135,7 +135,7 @@ fn large(rng: &mut Rng, count: u64, clients: u64, percent_unknown: u64) -> Vec<O
         let mut point = invoked + rng.below(100);
         let returned = point + rng.below(100);
         clocks[client] = returned;
-        // What a cas expects is filled in later.
+        // The value that a cas expects is filled in later.
         let cas = Cas { expect: None, new };
         let call = rng.pick(&[Read, Read, Write(new), Write(new), Create(new), Delete, cas, cas]);
         let mut op = op(invoked, returned, call, Done);
@@ -176,7 +176,7 @@ fn large_histories_are_cheap() {
         for (clients, percent_unknown) in [(5, 5), (10, 5), (10, 40), (20, 10)] {
             let mut history = large(&mut Rng::new(seed), 2_000, clients, percent_unknown);
             assert_eq!(check_within(&history, 200_000), Ok(()), "seed {seed}, {clients} clients");
-            // Some read of the second half now saw what was never written.
+            // Some read of the second half now saw a value that was never written.
             let is_read = |op: &&mut Op| matches!(op.outcome, Value(_));
             let late = history[1_000..].iter_mut().find(is_read);
             late.expect("there are many").outcome = Value(Some(99_999));

@@ -39,7 +39,7 @@ fn must_happen(op: &Op) -> bool {
     !matches!(op.outcome, Outcome::Unknown | Outcome::Refused)
 }
 
-/// Nothing still to place returned before this was invoked.
+/// Whether no operation that is still to be placed returned before this one was invoked.
 fn may_come_next(history: &[Op], placed: &[bool], next: usize) -> bool {
     let precedes = |op: &Op| op.returned.is_some_and(|returned| returned < history[next].invoked);
     let waits = |(index, op): (usize, &Op)| !placed[index] && must_happen(op) && precedes(op);

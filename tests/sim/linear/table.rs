@@ -8,7 +8,7 @@ pub struct Table<'a, const W: usize> {
     plan: &'a Plan,
     /// The item last in each slot.
     in_slot: Vec<usize>,
-    /// What it does, with every content that counts as [`OTHER`] replaced by that.
+    /// The step of each, with every content that counts as [`OTHER`] replaced by that.
     steps: Vec<Step<Val>>,
     /// The slots in use, and those of them holding sets, looks and operations of unknown outcome.
     pub open: Bits<W>,
@@ -21,17 +21,17 @@ pub struct Table<'a, const W: usize> {
     makers: Vec<Vec<usize>>,
     /// The contents that have makers.
     pub makeable: Vec<Val>,
-    /// For each content, how many operations that are open or to come name it, and leave it.
+    /// For each content, the number of operations, open or to come, that name it, and that leave it.
     naming: Vec<u32>,
     leaving: Vec<u32>,
-    /// How many operations that are open or to come want any content but some one.
+    /// The number of operations, open or to come, that want any content but a certain one.
     nots: u32,
     /// Contents that nothing names any more but that may still stand in steps and configurations.
     unnamed: Vec<Val>,
 }
 
 impl<'a, const W: usize> Table<'a, W> {
-    /// With `precise`, contents are told apart even when nothing to come does so.
+    /// With `precise`, contents stay distinct even when nothing to come can tell them apart.
     pub fn new(plan: &'a Plan, precise: bool) -> Self {
         // As if one more operation were to come that names them all.
         let names = u32::from(precise);
@@ -72,12 +72,12 @@ impl<'a, const W: usize> Table<'a, W> {
         &self.plan.items[self.in_slot[slot]]
     }
 
-    /// What the operation in a slot does, as far as anything can still tell.
+    /// The step of the operation in a slot, as far as anything can still tell.
     pub fn step(&self, slot: usize) -> Step<Val> {
         self.steps[slot]
     }
 
-    /// What a content counts as.
+    /// The content that this one counts as.
     fn class(&self, val: Val) -> Val {
         if self.naming[val as usize] == 0 { OTHER } else { val }
     }
@@ -113,7 +113,7 @@ impl<'a, const W: usize> Table<'a, W> {
         Ok(Some(slot))
     }
 
-    /// What the operation in a slot can leave on demand.
+    /// The content that the operation in a slot can leave on demand.
     fn made(&self, slot: usize) -> Option<Val> {
         let on_demand = self.sets.has(slot) || self.unknown.has(slot);
         self.step(slot).left().filter(|_| on_demand)
@@ -155,7 +155,8 @@ impl<'a, const W: usize> Table<'a, W> {
         self.makers[goal as usize].len()
     }
 
-    /// The maker at some place in the list, if it can be spent: of those alike the first only.
+    /// The maker at some place in the list, if it can be spent: among those that are alike, only the first
+    /// can be.
     pub fn maker(&self, goal: Val, at: usize, config: &Config<W>) -> Option<usize> {
         let makers = &self.makers[goal as usize];
         let unused = |slot: usize| !config.used.has(slot);
@@ -163,7 +164,7 @@ impl<'a, const W: usize> Table<'a, W> {
         (unused(makers[at]) && !makers[..at].iter().any(alike)).then_some(makers[at])
     }
 
-    /// The unknown operations that no longer make a difference, whatever is still to come.
+    /// The unknown operations that no longer make a difference, no matter what is still to come.
     pub fn idle(&self, front: &Front<W>) -> Bits<W> {
         let mut idle = front.0.iter().fold(self.unknown, |all, config| all & config.used);
         let mut moves = self.unknown & !self.sets;

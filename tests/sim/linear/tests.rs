@@ -83,7 +83,7 @@ fn unknown_outcomes() {
     judge(false, &with(&[read(3, 4, Some(2)), read(100, 101, Some(1))]));
     judge(false, &[read(0, 1, Some(2)), write]);
     judge(true, &[lost(0, Read)]);
-    // Seen by nobody, and yet the only explanation.
+    // No read sees it, and still it is the only explanation.
     judge(true, &[lost(0, Write(9)), op(1, 2, Create(1), Mismatch)]);
     judge(false, &[lost(0, Write(9)), op(1, 2, Create(1), Mismatch), read(3, 4, None)]);
     // A chain of them.
@@ -110,7 +110,7 @@ fn a_lock_is_granted_once() {
     judge(false, &[start, op(2, 9, cas(1, 2), Mismatch), op(2, 9, cas(1, 3), Mismatch)]);
 }
 
-/// A write that has to be placed where it seems not to be needed, because it does no harm only there.
+/// A write that has to be placed where it seems not to be needed, because only there it does no harm.
 #[test]
 fn writes_undone_by_others() {
     let open = [op(0, 1, Write(3), Done), op(2, 20, Write(5), Done)];
@@ -119,7 +119,7 @@ fn writes_undone_by_others() {
     judge(true, &[&open, &[lost(2, cas(5, 3))][..], &rest].concat());
     judge(true, &[&open, &[lost(2, Write(3))][..], &rest].concat());
     judge(true, &[&open, &[op(2, 30, Write(3), Done)][..], &rest].concat());
-    // A write of what is there already, noticed by nobody before the value changes.
+    // A write of the value that is there already, unnoticed before the value changes.
     let same = [op(0, 1, Write(5), Done), op(2, 20, Write(5), Done)];
     judge(true, &[same, [op(4, 5, cas(5, 7), Done), read(21, 22, Some(7))]].concat());
 }
@@ -174,7 +174,7 @@ fn giving_up_is_not_passing() {
     let mut history = tangle(12);
     assert_eq!(check(&history), Ok(()));
     assert_eq!(check_within(&history, 500), Err(Verdict::Undecided { key: 0, steps: 500 }));
-    // What is certain about one key counts for more than doubt about another.
+    // A certain violation of one key counts for more than doubt about another.
     history.push(Op { key: 1, ..read(0, 1, Some(1)) });
     assert!(matches!(check_within(&history, 500), Err(Verdict::Violation(found)) if found.key == 1));
 }

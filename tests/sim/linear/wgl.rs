@@ -6,7 +6,7 @@ use super::front::{Bits, Config, Front};
 use super::lower::{ABSENT, Kind, Plan, Step, Val};
 use super::table::{Crowded, Table};
 
-/// How many configurations to follow at first.
+/// The number of configurations that are followed at first.
 const NARROWEST: usize = 8;
 
 /// Why a search ended without a linearization.
@@ -70,13 +70,13 @@ struct Search<'a, const W: usize> {
     plan: &'a Plan,
     table: Table<'a, W>,
     front: Front<W>,
-    /// Where each item is, while it is open.
+    /// The slot of each item, while it is open.
     slot_of: Vec<usize>,
     /// The slot of the operation whose return is being dealt with.
     returning: usize,
-    /// What the register is to hold later on the way that is being looked for.
+    /// The values that the register is to hold later on the way that is being looked for.
     path: Vec<Val>,
-    /// How many configurations to follow, and whether there ever were more.
+    /// The number of configurations to follow, and whether there ever were more.
     width: usize,
     let_go: bool,
     steps_left: u64,
@@ -159,8 +159,8 @@ impl<'a, const W: usize> Search<'a, W> {
         self.tidy()
     }
 
-    /// Forgets the returned operation and whatever else has stopped to matter. Configurations that
-    /// differed in nothing else become one.
+    /// Forgets the returned operation and all else that no longer matters. Configurations that differed in
+    /// nothing else become one.
     fn tidy(&mut self) -> Result<(), Halt> {
         let mut gone = self.table.idle(&self.front);
         gone.add(self.returning);
@@ -177,8 +177,8 @@ impl<'a, const W: usize> Search<'a, W> {
         self.spend(cost)
     }
 
-    /// Collects the configurations that are one wanted operation further: one that is still to do and
-    /// is not a set, or the returning one. Whatever it takes to enable it goes right before it.
+    /// Collects the configurations that are one wanted operation further: one that is still to do and is not
+    /// a set, or the returning one. The operations that enable it go right before it.
     fn extend(&mut self, config: &Config<W>, found: &mut Vec<Config<W>>) -> Result<(), Halt> {
         let mut wanted = self.table.open & !(config.used | config.free | self.table.sets);
         wanted.add(self.returning);
@@ -273,7 +273,7 @@ impl<'a, const W: usize> Search<'a, W> {
         next
     }
 
-    /// What the register can hold in these configurations or after more of the open operations.
+    /// The values that the register can hold in these configurations or after more of the open operations.
     fn reachable(&self, configs: &Front<W>) -> Vec<Val> {
         let mut all = BTreeSet::new();
         for config in &configs.0 {

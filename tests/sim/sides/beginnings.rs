@@ -1,4 +1,4 @@
-//! Timelines of disks that begin, or begin again, while others are out of hearing (P36).
+//! Timelines of disks that begin, or begin again, while others cannot hear them (P36).
 
 use eldest::protocol::{MemberChange, Mode};
 use eldest::replica::Call;
@@ -30,7 +30,8 @@ pub fn lone_beginner() -> Check {
     has(&world, "round2", Some("3"))
 }
 
-/// n2 leads a side of its own and is wiped; nobody else has heard of its epoch when it follows n1, and later leads again.
+/// n2 leads its own side and is wiped. No other node has heard of its epoch when it follows n1, and later it
+/// leads again.
 pub fn let_in_again() -> Check {
     let mut world = stage(3, 12)?;
     split(&mut world, &[&[1, 3], &[2]]);
@@ -49,8 +50,8 @@ pub fn let_in_again() -> Check {
     has(&world, "k", Some("3"))
 }
 
-/// n2, wiped, begins far away, n1 goes on from there, and n2 leads alone in epochs above. Then it is wiped again, begins below all
-/// that, hears of n1's counter, and leads once more.
+/// n2, wiped, begins at a distant counter, n1 goes on from there, and n2 leads alone in epochs above. Then it
+/// is wiped again, begins below all that, hears of n1's counter, and leads once more.
 pub fn begins_below_its_former_life() -> Check {
     let mut world = stage(3, 14)?;
     let alone = [(1, &[3][..]), (2, &[])];
@@ -76,7 +77,7 @@ pub fn begins_below_its_former_life() -> Check {
     has(&world, "k", Some("9"))
 }
 
-/// n2 loses its disk, and leads alone. Says at which counter.
+/// n2 loses its disk, and leads alone. Returns its counter.
 fn begins_anew(world: &mut World) -> Result<u64, Violation> {
     world.wipe(1);
     split(world, &[&[1, 3], &[2]]);
@@ -104,8 +105,9 @@ pub fn three_beginnings() -> Check {
     counts(&world, 2)
 }
 
-/// P43: a cluster that was formed in safe mode, so that its log names its members, goes on in available mode. One side is told to
-/// remove the node that is the other side: there the topology file says who belongs together.
+/// P43: a cluster that was formed in safe mode, so that its log names its members, goes on in available mode.
+/// One side is ordered to remove the node that is the other side: in this mode the topology file says which
+/// nodes belong together.
 pub fn formed_in_safe_mode() -> Check {
     let mut world = unformed(3, 13);
     world.hosts.iter_mut().for_each(|host| host.settings.mode = Mode::Safe);

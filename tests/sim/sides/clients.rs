@@ -1,4 +1,5 @@
-//! Clients of available mode: each writes through any node that takes it, a value that nobody else writes.
+//! Clients of available mode: each writes, through any node that takes it, a value that no other client
+//! writes.
 
 use std::sync::Arc;
 
@@ -24,13 +25,13 @@ pub enum Event {
 /// One attempt at one command.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// None: a scenario asks, and nobody waits.
+    /// `None` if a scenario asks; no client waits then.
     pub client: Option<usize>,
     pub op: u64,
     pub wish: Wish,
 }
 
-/// What a client wants. What it comes to may depend on what the node that is asked has.
+/// A client's wish. The command that it becomes may depend on the state of the node that is asked.
 #[derive(Clone, Debug)]
 pub enum Wish {
     Command(Arc<Command>),
@@ -58,13 +59,13 @@ pub struct Sides {
     next_op: u64,
     pub think: (u64, u64),
     pub stopped: bool,
-    /// When each acknowledged write was acknowledged, by which node.
+    /// The time of each acknowledgement of a write, and the node that gave it.
     pub acknowledged: Vec<(u64, NodeId)>,
-    /// Where the last of them stands.
+    /// The position of the last of them.
     pub newest: Position,
 }
 
-/// After so long without an answer a client turns to another node.
+/// A client that gets no answer for this long turns to another node.
 const PATIENCE: u64 = 400_000;
 const KEYS: u64 = 5;
 const VOTERS: u64 = 12;
@@ -149,7 +150,7 @@ pub fn user(name: &str, mark: u64) -> Operation {
     Operation::CreateUser(Arc::new(NewUser { name: name.into(), group: None, text }))
 }
 
-/// The same wherever it is made: no vote is for a choice that another side does not know.
+/// The same election on every side, so that no vote is for a choice that another side does not know.
 pub fn election(number: u64) -> Operation {
     let name = format!("e{number}");
     let text = format!("{{\"name\":\"{name}\",\"choices\":[\"c0\",\"c1\"]}}").into();
@@ -209,7 +210,7 @@ impl World {
         self.sides.next_op
     }
 
-    /// One command of a scenario, to this node, once. Says which call it was.
+    /// Sends one command of a scenario to this node, once. Returns the number of the call.
     pub fn wish(&mut self, node: NodeId, wish: Wish) -> u64 {
         let op = self.next_op();
         let node = self.slot(node);
@@ -279,7 +280,7 @@ impl World {
         Ok(())
     }
 
-    /// How many disks have that record, in their log or in their state.
+    /// The number of disks that have this record, in their log or in their state.
     pub fn stored(&self, at: Position) -> usize {
         let number = self.checks.history.number(at);
         let holds = |disk: &&Durable| {
@@ -295,7 +296,7 @@ impl World {
         }
     }
 
-    /// The client thinks, and then asks for something else: of this node, or of any.
+    /// The client thinks, and then asks for something else, at this node or at any.
     fn next_of(&mut self, client: usize, hint: Option<NodeId>) {
         let target = match hint {
             Some(node) => self.slot(node),

@@ -1,6 +1,7 @@
-//! A death at any output of a heal: whoever dies, when, how, and for how long, the same comes of it.
+//! A death at any output of a heal: no matter which node dies, when, how, and for how long, the result is the
+//! same.
 //!
-//! A fixed sample; `SIM_FULL=1` runs more.
+//! A fixed sample runs; `SIM_FULL=1` runs more.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::calm::{MS, for_all, is_full, sample};
 use crate::checks::{Check, Violation, ensure, merged};
 use crate::world::{Doom, World};
 
-/// At once, and when everybody has drawn the conclusions.
+/// At once, or when all nodes have drawn their conclusions.
 const BACK: [u64; 2] = [5 * MS, 2_500 * MS];
 
 /// Two sides that have written and deleted against each other, right before they hear each other again.
@@ -35,19 +36,19 @@ fn before() -> Result<World, Violation> {
     Ok(world)
 }
 
-/// What clients see in the end, and the positions of what lost.
+/// The data that clients see in the end, and the positions of the values that lost.
 struct Wanted {
     data: Vec<(Key, String)>,
     journal: BTreeSet<Position>,
 }
 
-/// The outputs from the mended link to one side, and what clients then see.
+/// The number of outputs from the mended link to one side, and the data that clients then see.
 fn undisturbed() -> Result<(u64, Wanted), Violation> {
     let mut world = before()?;
     let began = world.outputs;
     let one = world.run_until_true(world.now + 16_000 * MS, is_one_state)?;
     ensure(one, "stage", || "no end of the heal".into())?;
-    // And on, to the first writes after the merge's hold.
+    // The count goes on to the first writes after the merge's hold.
     world.run_until(world.now + 200 * MS)?;
     let outputs = world.outputs - began;
     ends_well(&mut world)?;

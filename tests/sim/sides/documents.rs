@@ -11,8 +11,8 @@ use crate::calls::Waiting;
 use crate::checks::{Check, ensure};
 use crate::restores;
 
-/// The younger side has staged a part of a document when the service goes down and the sides meet. What is staged goes, and keeps
-/// nobody from merging.
+/// The younger side has staged a part of a document when the service goes down and the sides meet. The staged
+/// part is removed, and keeps no side from merging.
 pub fn a_document_is_staged() -> Check {
     let mut world = stage(3, 1)?;
     split(&mut world, &[&[1], &[2, 3]]);
@@ -33,7 +33,8 @@ pub fn a_document_is_staged() -> Check {
     has(&world, "own2", Some("2"))
 }
 
-/// An operator merges a document in on either side while the sides meet: all of it is there in the end, or nothing.
+/// An operator merges a document in on either side while the sides meet: all of it is there in the end, or
+/// nothing.
 pub fn documents_are_merged_in() -> Check {
     let document = |mark: &str| {
         let docs = ["a", "b"].map(|key| format!("{{\"key\":\"{mark}/{key}\",\"value\":1}}"));

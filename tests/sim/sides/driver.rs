@@ -1,4 +1,5 @@
-//! What an onlooker sees of a node in available mode: what its state includes, and what becomes of it when sides meet.
+//! An onlooker's view of a node in available mode: what its state includes, and what becomes of it when sides
+//! meet.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,7 @@ impl World {
         self.checks.positions.reached(id, at, after.store.digest())
     }
 
-    /// An operator has seen a conflict: what it told of may go.
+    /// An operator has seen a conflict: the values in it may go.
     fn note_dropped(&mut self, before: &Side, after: &Side, changes: &[Key]) {
         let gone = |key: &&Key| key.table() == "conflict" && after.store.entry(key).is_none();
         if changes.iter().any(|key| gone(&key)) {
@@ -49,7 +50,7 @@ impl World {
         }
     }
 
-    /// Works out what a state from another node comes to, while other things go on.
+    /// Works out the result of a state from another node, while other things go on.
     pub fn prepare(&mut self, node: usize, preparation: Preparation) -> Check {
         let host = &mut self.hosts[node];
         ensure(!host.prepares, "P49 one at a time", || format!("{} is given another", host.id))?;
@@ -61,7 +62,7 @@ impl World {
         Ok(())
     }
 
-    /// The state has become what it is by a merge, or by being brought up to its leader's: what it must be now.
+    /// The state has changed by a merge or an override. Returns what it must be now.
     pub fn rebases(&mut self, node: usize, order: &SnapshotOrder) -> Result<Side, Violation> {
         let id = self.hosts[node].id;
         let lacking = || Violation { checker: "P34 data comes with its message", what: format!("{id}") };
@@ -82,7 +83,7 @@ impl World {
         Ok(side)
     }
 
-    /// What two sides know together.
+    /// The joint knowledge of two sides.
     fn joined(&self, node: usize, sent: Side) -> Side {
         let mut side = sent;
         let mine = self.side(node);
@@ -113,8 +114,8 @@ impl World {
         ensure(missing.is_empty(), COVERED, || format!("{} loses from its log {missing:?}", host.id))
     }
 
-    /// A merge, or what it brought here, is on disk: before that nobody else can have learned of it, and a process that
-    /// dies may make another of the same position.
+    /// A merge, or the state that a merge brought here, is on disk. Before that no other node can have
+    /// learned of it, and a process that dies may make another merge at the same position.
     pub fn reached(&mut self, node: usize, meta: &SnapshotMeta, state: &Side) -> Check {
         if !self.is_available() {
             return Ok(());
@@ -123,7 +124,7 @@ impl World {
         self.checks.positions.reached(id, meta.at, state.store.digest())
     }
 
-    /// Holds a state against what really happened.
+    /// Checks a state against what really happened.
     pub fn looks_right(&self, node: usize, side: &Side, meta: &SnapshotMeta) -> Check {
         let id = self.hosts[node].id;
         ensure(side.store.applied() == meta.at, "P26 a state stands where it says", || {
@@ -134,7 +135,7 @@ impl World {
         merged::state(&self.checks.history, id, side, &vector)
     }
 
-    /// Power is cut, and the disk comes back empty. What no other disk holds is gone with it.
+    /// Power is cut, and the disk comes back empty. Records that no other disk holds are gone with it.
     pub fn wipe(&mut self, node: usize) {
         let seed = self.rng.next();
         self.crash(node, true);
@@ -149,7 +150,7 @@ impl World {
     }
 }
 
-/// What a record wrote, under which keys, of the data that clients see.
+/// The changes that a record made, by key, to the data that clients see.
 fn changes(side: &Side, keys: &[Key]) -> Vec<Change> {
     let data = |key: &&Key| key.is_data() || matches!(key, Key::Access(_));
     let keys: BTreeSet<&Key> = keys.iter().filter(data).collect();

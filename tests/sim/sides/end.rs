@@ -8,10 +8,10 @@ use crate::host::Host;
 use crate::run::states;
 use crate::world::World;
 
-/// Election time-outs until the sides have become one.
+/// The sides must become one within this many election time-outs.
 const PATIENCE: u64 = 8;
 
-/// Comes to the end. Says how long it took until all followed one leader, and one leader took writes.
+/// Waits for the end. Returns how long it took until all nodes followed one leader that takes writes.
 pub fn ends_well(world: &mut World) -> Result<u64, Violation> {
     let began = world.now;
     let within = world.hosts[0].settings.timing.election_timeout().times(PATIENCE).0;
@@ -35,7 +35,7 @@ pub fn leaders(world: &World) -> Vec<NodeId> {
     world.hosts.iter().filter(leads).map(|host| host.id).collect()
 }
 
-/// One leads, its epoch is open, and everybody follows it.
+/// One node leads, its epoch is open, and all nodes follow it.
 pub fn is_one_side(world: &World) -> bool {
     let leaders = leaders(world);
     let &[leader] = leaders.as_slice() else {
@@ -46,7 +46,7 @@ pub fn is_one_side(world: &World) -> bool {
     open && world.hosts.iter().all(follows)
 }
 
-/// With nothing left to do, all are at the same position in the same state.
+/// With nothing left to do, all nodes are at the same position in the same state.
 pub fn is_one_state(world: &World) -> bool {
     let first = &world.hosts[0];
     let quiet = |host: &Host| host.core().is_some_and(|core| core.last().index == host.applied());
@@ -56,7 +56,7 @@ pub fn is_one_state(world: &World) -> bool {
     is_one_side(world) && world.hosts.iter().all(|host| quiet(host) && same(host))
 }
 
-/// All histories that were told apart have become one, and every epoch but the present one is forgotten.
+/// All histories that were kept apart have become one, and every epoch but the present one is forgotten.
 fn is_settled(world: &World) -> bool {
     let told_apart = |host: &Host| host.core().map_or(0, |core| vector(host, core).len());
     is_one_state(world) && world.hosts.iter().all(|host| told_apart(host) <= 1)

@@ -1,4 +1,5 @@
-//! Two sides that hear each other and cannot become one: clients are served on both, and an operator is told why (P48).
+//! Two sides that hear each other and cannot become one: clients are served on both, and an operator learns
+//! the reason (P48).
 
 use eldest::protocol::{Impasse, Message, Node};
 use eldest::types::NodeId;
@@ -10,7 +11,7 @@ use crate::world::World;
 
 const SERVED: &str = "P48 both sides serve their clients";
 
-/// n1, and n2 with n3; three keys are written on both, and one on each.
+/// n1 is apart from n2 with n3. Three keys are written on both sides, and one key on each.
 fn apart(adjust: impl Fn(&mut eldest::protocol::Limits)) -> Result<World, Violation> {
     let mut world = stage(3, 41)?;
     for node in 0..3 {
@@ -38,7 +39,7 @@ fn knows(world: &World, node: u32, is_it: fn(&Impasse) -> bool) -> bool {
     core(world, node).is_some_and(|core| core.impasses().any(|(_, why)| is_it(why)))
 }
 
-/// They meet; after a while somebody knows why nothing comes of it, and both take writes.
+/// They meet. After a while one node knows why nothing comes of it, and both sides take writes.
 fn come_to_nothing(world: &mut World, knower: u32, is_it: fn(&Impasse) -> bool) -> Check {
     split(world, &[&[1, 2, 3]]);
     let known = world.run_until_true(world.now + 40_000 * MS, |world| knows(world, knower, is_it))?;
@@ -47,7 +48,7 @@ fn come_to_nothing(world: &mut World, knower: u32, is_it: fn(&Impasse) -> bool) 
     ensure(up, SERVED, || format!("still down: n1 {}, n2 {}", holds(world, 1), holds(world, 2)))?;
     set(world, 1, "after1", "1")?;
     set(world, 2, "after2", "2")?;
-    // From then on each side is served half of the time at least.
+    // From then on each side is served at least half of the time.
     let mut served = [0, 0];
     for _ in 0..120 {
         run(world, 1_000)?;
@@ -58,7 +59,7 @@ fn come_to_nothing(world: &mut World, knower: u32, is_it: fn(&Impasse) -> bool) 
     ensure(served.iter().all(|served| *served >= 50), SERVED, || format!("for {served:?} s of 120"))
 }
 
-/// What the younger hands in never arrives.
+/// The state that the younger side hands in never arrives.
 pub fn nothing_comes() -> Check {
     let mut world = apart(|_| {})?;
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
@@ -67,7 +68,7 @@ pub fn nothing_comes() -> Check {
     comes_off_in_the_end(&mut world)
 }
 
-/// What the younger would hand in is more than a node takes; an operator raises the bound.
+/// The state that the younger side would hand in is more than a node takes; an operator raises the bound.
 pub fn too_large() -> Check {
     let mut world = apart(|limits| limits.merge_bytes = 200)?;
     come_to_nothing(&mut world, 2, |why| matches!(why, Impasse::TooLarge { .. }))?;
@@ -87,7 +88,7 @@ pub fn journal_is_full() -> Check {
     ensure(entries == 3, "C21 what lost is in the journal", || format!("{entries} entries"))
 }
 
-/// The other way out: one side does without its values.
+/// The other way out: one side gives up its own values.
 pub fn journal_gets_room() -> Check {
     let mut world = apart(|limits| limits.conflicts = 2)?;
     come_to_nothing(&mut world, 1, |why| matches!(why, Impasse::JournalFull { .. }))?;
@@ -109,7 +110,7 @@ fn restart_with(world: &mut World, adjust: impl Fn(&mut eldest::protocol::Limits
     Ok(())
 }
 
-/// They rest, and try again by themselves.
+/// The sides rest, and try again by themselves.
 fn comes_off_in_the_end(world: &mut World) -> Check {
     let rest = 64 * 60_000 * MS;
     let one = world.run_until_true(world.now + rest, |world| {

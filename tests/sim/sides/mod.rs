@@ -5,10 +5,11 @@
 //! - `roles` are held on every side.
 //! - `plan` is what a seed means, `run` one seed from harm to verdict, `soak` many of them.
 //! - `stage`, `scenarios` and `beginnings` are timelines by hand, `crashes` a death at any output of a heal.
-//! - `impasses` are merges that cannot take place, `preparing` such as take long.
+//! - `impasses` are merges that cannot take place, `preparing` those that take long.
 //! - `mutants` puts known bugs back.
 //!
-//! What is checked stands in `checks`: `history` is what really happened, kept by the simulator and seen by no node.
+//! The checkers are in `checks`: `history` is what really happened, kept by the simulator and seen by no
+//! node.
 
 mod beginnings;
 mod clients;

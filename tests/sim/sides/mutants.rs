@@ -11,7 +11,7 @@ use super::soak::FIXED;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
 
-/// Each with the beginning of the names of the checkers of which one must object.
+/// Each mutant, with the beginnings of checkers' names: one of these checkers must object.
 #[rustfmt::skip]
 const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::JoinUncovered, Within(100), &["C18"]),

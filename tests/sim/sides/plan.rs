@@ -1,4 +1,4 @@
-//! What a seed means in available mode, and what is done to the cluster and when.
+//! The meaning of a seed in available mode, and what is done to the cluster and when.
 
 use eldest::protocol::{Mode, ServiceChange, Settings, Takeover};
 use eldest::replica::Call;
@@ -32,10 +32,10 @@ enum Harm {
     CutMore,
     OneWay,
     RandomGraph,
-    /// Links that come and go faster than anybody gives up.
+    /// Links that come and go faster than any node gives up.
     Flap,
     Heal,
-    /// Healed, and cut elsewhere before the sides can have become one.
+    /// The cut is healed, and there is another one before the sides can have become one.
     HealAndCut,
     /// One link between two sides comes back.
     Bridge,
@@ -74,26 +74,26 @@ const HARMS: [(Harm, u64); 22] = [
     (Harm::ServiceDown, 2),
 ];
 
-/// Each kind of harm, as its name is among a world's features.
+/// Each kind of harm, by its name among a world's features.
 pub fn kinds_of_harm() -> impl Iterator<Item = String> {
     HARMS.iter().map(|(harm, _)| format!("{harm:?}"))
 }
 
-/// Drawn apart, so that the seeds in which nobody holds a role stay what they are.
+/// These are drawn separately, so that the seeds in which no client holds a role stay what they are.
 const ROLES: u64 = 0x401E;
 
-/// The same for what it costs to work in what another side hands in.
+/// The same for the time that it takes to prepare what another side hands in.
 const PREPARING: u64 = 0x9E49;
 
 #[derive(Debug)]
 pub struct Plan {
     pub steps: usize,
     between: (u64, u64),
-    /// How much longer than usual machines are away, and links are as they are.
+    /// The factor by which machines are away, and links stay as they are, for longer than usual.
     pace: u64,
     wipes: u64,
     rng: Rng,
-    /// Whoever is killed is back with another configuration.
+    /// A node that is killed comes back with another configuration.
     rollout: Option<Rollout>,
 }
 

@@ -1,4 +1,4 @@
-//! What a merge comes to is worked out for a long time, while other things go on (P49).
+//! The result of a merge takes long to work out, while other things go on (P49).
 
 use eldest::protocol::{Message, Node};
 use eldest::replica::Call;
@@ -11,7 +11,8 @@ use crate::world::World;
 
 const LONG: u64 = 10_000 * MS;
 
-/// n1 with n2, and n3, which have written the same key. They hear each other again, and n1 has begun to work in what n3 has.
+/// n1 with n2 on one side, and n3 on the other, have written the same key. They hear each other again, and n1
+/// has begun to work on what n3 has.
 fn at_work() -> Result<World, Violation> {
     let mut world = stage(3, 51)?;
     split(&mut world, &[&[1, 2], &[3]]);
@@ -24,7 +25,7 @@ fn at_work() -> Result<World, Violation> {
     split(&mut world, &[&[1, 2, 3]]);
     let begun = world.run_until_true(world.now + 5_000 * MS, |world| world.hosts[0].prepares)?;
     ensure(begun, "P34 sides become one", || "they do not meet".into())?;
-    // Whatever is worked out later takes no time.
+    // Later results take almost no time.
     world.hosts[0].prepare_us = (100, 1_000);
     Ok(world)
 }
@@ -33,7 +34,8 @@ fn is_down(world: &World, node: u32) -> bool {
     core(world, node).is_none_or(Node::service_is_down)
 }
 
-/// Ten times what a leader may be silent, and five times what a hold lasts: n1 leads on, and what it has worked out is taken in.
+/// The work takes ten times as long as a leader may be silent, and five times as long as a hold lasts: n1
+/// goes on leading, and its result is taken in.
 pub fn the_leader_leads_on() -> Check {
     let mut world = at_work()?;
     let epoch = core(&world, 1).and_then(Node::leads);
@@ -71,7 +73,7 @@ pub fn the_state_changes_meanwhile() -> Check {
     counts(&world, 1)
 }
 
-/// It dies at work, and begins anew.
+/// n1 dies at work, and begins again.
 pub fn the_elder_dies() -> Check {
     let mut world = at_work()?;
     world.crash(0, false);
@@ -82,8 +84,8 @@ pub fn the_elder_dies() -> Check {
     counts(&world, 1)
 }
 
-/// n3 works for long at what the merge has left, and the leader changes meanwhile, twice: writes wait no longer for n3 than they
-/// would with one leader.
+/// n3 works for long on the result of the merge, and the leader changes twice meanwhile. Writes wait for n3
+/// no longer than they would with one leader.
 pub fn leaders_change_meanwhile() -> Check {
     let mut world = stage(3, 52)?;
     split(&mut world, &[&[1, 2], &[3]]);
@@ -111,7 +113,8 @@ pub fn leaders_change_meanwhile() -> Check {
     has(&world, "k", Some("1"))
 }
 
-/// While n3 works out what it is sent, more is written than n1 keeps: what n3 is sent next is only what has come since.
+/// While n3 works on what it was sent, more is written than n1 keeps: the next transfer to n3 holds only what
+/// has come since.
 pub fn more_is_written_meanwhile() -> Check {
     let mut world = stage(3, 53)?;
     split(&mut world, &[&[1, 2], &[3]]);

@@ -1,5 +1,5 @@
-//! Holders of roles in available mode (P42): each side counts for itself. Holders ask any node, wait, renew, release and
-//! die; nodes hear them whatever links are cut.
+//! Holders of roles in available mode (P42): each side counts for itself. Holders ask any node, wait, renew,
+//! release and die; nodes hear them no matter which links are cut.
 
 use eldest::replica::{self, Acquire, Answer, Denied, Renewal};
 use eldest::store::{Applied, Command, LeaseEvent, LeaseOperation, Operation, RoleClaim, Tenure};
@@ -15,7 +15,7 @@ use crate::world::{Event as Happens, World};
 const HOLDERS: usize = 6;
 const ROLES: u64 = 2;
 const TTL: Span = Span::millis(1_000);
-/// After so long without an answer a holder asks elsewhere.
+/// A holder that gets no answer for this long asks another node.
 const PATIENCE: u64 = 300_000;
 
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub enum Event {
     Answer { asked: Asked, told: Told },
 }
 
-/// One attempt, by the turn of whoever asked: answers to earlier ones mean nothing any more.
+/// One attempt, by the turn of the holder that asked: answers to earlier attempts mean nothing any more.
 #[derive(Clone, Debug)]
 pub struct Asked {
     who: usize,
     turn: u64,
     sent: u64,
-    /// Nobody believes by the answer to a call that waited.
+    /// A call that waited: its answer does not make the holder believe.
     waits: bool,
     wish: Wish,
 }
@@ -45,7 +45,7 @@ enum Wish {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// By the leader of a side, in this epoch.
+    /// Granted by the leader of a side, in this epoch.
     Yours {
         token: u64,
         promise: Span,
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// It believes no more, and comes back under another name.
+    /// The holder stops believing, and comes back under another name.
     fn holder_begins_anew(&mut self, who: usize, within: u64) {
         let Holders { all, rng, .. } = self.holders();
         let (holder, pause) = (&mut all[who], rng.below(within));
@@ -175,7 +175,7 @@ impl World {
                 replica::Call::Renew(Renewal::Role { role, tenure })
             }
             Wish::Release { token } => {
-                // It was asked under the name that it had before.
+                // The role was asked for under the name that the holder had before.
                 let instance = self.checks.tokens.instance(token).unwrap_or(instance);
                 let operation = LeaseOperation::Release { role, instance, token, secret: None };
                 let command = Box::new(Command::Single(Operation::Lease(operation.into())));
@@ -235,13 +235,14 @@ impl World {
         Ok(())
     }
 
-    /// Nobody renews any more: what one side counts, and what it has from others, ends.
+    /// No holder renews any more: the leases that one side counts, and those that it has from others, end.
     pub fn roles_end(&mut self) -> Check {
         if self.holders.is_none() {
             return Ok(());
         }
         let held = |world: &World| world.hosts.iter().any(|host| host.state.store.leases().next().is_some());
-        // The sides may yet have to find their leader; and followers hear of the last commit by the next beat.
+        // The sides may still have to find their leader, and followers hear of the last commit by the next
+        // beat.
         let timing = &self.hosts[0].settings.timing;
         let (led, beats) = (timing.election_timeout().times(4).0, timing.heartbeat.times(2).0);
         let until = self.now + led + 2 * TTL.0 + 2_000_000 + beats;

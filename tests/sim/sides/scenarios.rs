@@ -1,4 +1,5 @@
-//! Timelines of available mode. Each sets the stage for one rule, ends with every link mended, and the checkers look on.
+//! Timelines of available mode. Each sets the stage for one rule and ends with every link mended, and the
+//! checkers watch.
 
 use eldest::protocol::{Envelope, Message, Node};
 use eldest::types::{Entry, NodeId};
@@ -17,7 +18,7 @@ use crate::stage::{MS, core, leads, link};
 use crate::state::Transfer;
 use crate::world::World;
 
-/// The seed's own: n1 is cut off, n2 leads n3, both sides write and vote, and meet again.
+/// The basic case: n1 is cut off, n2 leads n3, both sides write and vote, and meet again.
 pub fn one_against_two() -> Check {
     let mut world = stage(3, 1)?;
     ask(&mut world, 1, one(election(0)))?;
@@ -40,7 +41,7 @@ pub fn one_against_two() -> Check {
     ensure(votes == Some(3), "C23 each vote counts once", || format!("{votes:?}"))
 }
 
-/// Three sides of one node each, that have all written the same key and one of their own.
+/// Three sides of one node each. All have written the same key, and each has written another one as well.
 fn three_sides() -> Result<World, Violation> {
     let mut world = stage(3, 2)?;
     set(&mut world, 1, "k", "0")?;
@@ -53,7 +54,7 @@ fn three_sides() -> Result<World, Violation> {
     Ok(world)
 }
 
-/// C21: whoever meets first, the same comes of it.
+/// C21: the result is the same, no matter which sides meet first.
 pub fn three_sides_meet_in_any_order() -> Check {
     let mut ends = Vec::new();
     for (a, b) in [(1, 2), (1, 3), (2, 3)] {
@@ -79,7 +80,8 @@ pub fn the_third_hears_only_one() -> Check {
     counts(&world, 2)
 }
 
-/// I7: n1 merges what n2 has, and loses power before its disk knows. It begins the same epoch again, and comes to the same place.
+/// I7: n1 merges what n2 has, and loses power before its disk knows. It begins the same epoch again, and
+/// comes to the same position.
 pub fn a_merge_is_lost_with_its_epoch() -> Check {
     let mut world = stage(3, 6)?;
     split(&mut world, &[&[1], &[2, 3]]);
@@ -114,7 +116,7 @@ pub fn a_merge_is_lost_with_its_epoch() -> Check {
     heal(&mut world)
 }
 
-/// C18: n1 alone acknowledges a write and dies; n2 leads n3 on; n1 comes back.
+/// C18: n1 alone acknowledges a write and dies; n2 goes on leading n3; n1 comes back.
 pub fn returning_elder() -> Check {
     let mut world = stage(3, 3)?;
     set(&mut world, 1, "k", "0")?;
@@ -132,7 +134,8 @@ pub fn returning_elder() -> Check {
     counts(&world, 0)
 }
 
-/// C18: the same, but n1 comes back with its records while another leader serves, whose epoch is greater by far.
+/// C18: the same, but n1 comes back with its records while another leader serves, whose epoch is greater by
+/// far.
 pub fn returning_youngest() -> Check {
     let mut world = stage(3, 4)?;
     split(&mut world, &[&[1, 2], &[3]]);
@@ -153,7 +156,8 @@ pub fn returning_youngest() -> Check {
     has(&world, "k", Some("2"))
 }
 
-/// C19: every message that carried data during a heal arrives again, after its receivers have acknowledged more.
+/// C19: every message that carried data during a heal arrives again, after its receivers have acknowledged
+/// more.
 pub fn data_arrives_again() -> Check {
     let mut world = split_in_two(5)?;
     world.recorder = Some(|envelope| {
@@ -176,7 +180,8 @@ pub fn data_arrives_again() -> Check {
     has(&world, "late", Some("2"))
 }
 
-/// C19: what the younger has handed in arrives after its hold has lapsed and it has acknowledged more.
+/// C19: the state that the younger side has handed in arrives after its hold has lapsed and it has
+/// acknowledged more.
 pub fn late_merge() -> Check {
     let mut world = split_in_two(6)?;
     world.net.slow.insert((NodeId(2), NodeId(1)), 900 * MS);
@@ -216,7 +221,7 @@ pub fn split_in_two(seed: u64) -> Result<World, Violation> {
     Ok(world)
 }
 
-/// C20: {1,3} write, 3 splits off and replaces that, 3 meets 2, and only then 1.
+/// C20: {1,3} write, 3 splits off and replaces that value, 3 meets 2, and only then 1.
 pub fn repeated_splits() -> Check {
     let mut world = stage(3, 7)?;
     split(&mut world, &[&[1, 3], &[2]]);
@@ -234,13 +239,14 @@ pub fn repeated_splits() -> Check {
     counts(&world, 0)
 }
 
-/// P35: n2 has followed n1, and then taken in what n3 had led below n1's epoch. n3 comes back to n1 with an empty disk: all three
-/// have had everything of n1's, and yet n2 has something that n1 has never heard of.
+/// P35: n2 has followed n1, and has then taken in what n3 had written as leader below n1's epoch. n3 comes
+/// back to n1 with an empty disk. All three have had everything of n1's, and still n2 has something that n1
+/// has never heard of.
 pub fn a_replaced_disk_hides_nothing() -> Check {
     n3_hides_nothing(|world, _| world.wipe(2))
 }
 
-/// P35: the same, but n3 comes back with what it had before all that, under the incarnation that it has.
+/// P35: the same, but n3 comes back with what it had before all that, under the same incarnation.
 pub fn an_old_copy_hides_nothing() -> Check {
     n3_hides_nothing(|world, old| {
         world.crash(2, false);
@@ -276,7 +282,8 @@ fn n3_hides_nothing(loses_its_disk: fn(&mut World, &Copy)) -> Check {
     has(&world, "only3", Some("3"))
 }
 
-/// P34: what n3 hands in to n2 comes late. Meanwhile n3's disk is lost, n1 leads all, and settles what lies below its epoch.
+/// P34: the state that n3 hands in to n2 comes late. Meanwhile n3's disk is lost, n1 leads all, and settles
+/// what lies below its epoch.
 pub fn a_merge_outlives_its_disk() -> Check {
     let mut world = stage(3, 11)?;
     split(&mut world, &[&[1], &[2], &[3]]);
@@ -302,7 +309,8 @@ pub fn a_merge_outlives_its_disk() -> Check {
     heal(&mut world)
 }
 
-/// P34: the same within one epoch of n1. n3 has led in an epoch below that, and in one above; what it hands in to n1 comes late.
+/// P34: the same within one epoch of n1. n3 has led in an epoch below n1's, and in one above; the state that
+/// it hands in to n1 comes late.
 pub fn a_merge_outlives_its_disk_within_an_epoch() -> Check {
     let mut world = stage(3, 15)?;
     split(&mut world, &[&[1], &[2], &[3]]);
@@ -332,7 +340,8 @@ pub fn a_merge_outlives_its_disk_within_an_epoch() -> Check {
     heal(&mut world)
 }
 
-/// P34: n3's data is on its way to n1. Meanwhile n4 loses n1 for a moment and promises n2 a greater epoch, so that n1 begins a still greater one.
+/// P34: n3's data is under way to n1. Meanwhile n4 loses n1 for a moment and promises n2 a greater epoch, so
+/// that n1 begins a still greater one.
 pub fn a_merge_outlives_an_epoch() -> Check {
     let mut world = stage(4, 16)?;
     split(&mut world, &[&[1, 2, 4], &[3]]);
@@ -355,7 +364,7 @@ pub fn a_merge_outlives_an_epoch() -> Check {
     heal(&mut world)
 }
 
-/// What n3 had handed in comes to that node once it leads, and waits for a merge.
+/// The state that n3 had handed in arrives at this node once it leads, and waits for a merge.
 fn comes_late(world: &mut World, node: u32, late: (Envelope, Option<Transfer>)) -> Check {
     let waits = |world: &World| leads(world, node) && core(world, node).is_some_and(Node::is_at_rest);
     let came = world.run_until_true(world.now + 10_000 * MS, waits)?;
@@ -380,7 +389,7 @@ fn settles(message: &Message) -> bool {
     records.iter().any(|record| matches!(record.entry, Entry::Settled { .. }))
 }
 
-/// What n3 hands in to that node, which it does not reach.
+/// The state that n3 hands in to this node, which it does not reach.
 fn handed_in(world: &mut World, to: u32) -> Result<(Envelope, Option<Transfer>), Violation> {
     let merge = |envelope: &Envelope| matches!(envelope.message, Message::Merge { .. });
     world.recorder = Some(merge);
@@ -393,7 +402,7 @@ fn handed_in(world: &mut World, to: u32) -> Result<(Envelope, Option<Transfer>),
     Ok(world.recorded.swap_remove(0))
 }
 
-/// C22: one side deletes what the other changes, and what it does not touch.
+/// C22: one side deletes what the other changes, and something that the other does not touch.
 pub fn delete_against_change() -> Check {
     let mut world = stage(3, 8)?;
     for key in ["a", "b", "c"] {
@@ -430,7 +439,7 @@ pub fn delete_survives() -> Check {
     counts(&world, 0)
 }
 
-/// A leader does not hear what the other side says, though it is heard: no merge, and no harm.
+/// A leader does not hear what the other side says, though the other side hears it: no merge, and no harm.
 pub fn heard_one_way() -> Check {
     let mut world = split_in_two(12)?;
     for other in [2, 3] {
@@ -448,7 +457,7 @@ pub fn heard_one_way() -> Check {
     has(&world, "k", Some("111"))
 }
 
-/// P37: where nothing fails, what is acknowledged survives the loss of any disk but one.
+/// P37: where nothing fails, an acknowledged write survives the loss of all disks but one.
 pub fn acknowledged_is_on_every_disk() -> Check {
     let mut world = stage(3, 14)?;
     for round in 0..10 {
@@ -476,7 +485,8 @@ pub fn a_slow_disk_is_waited_for() -> Check {
     heal(&mut world)
 }
 
-/// P33: n3 has records that n2's leader has never heard of; what is meant for its log of before arrives.
+/// P33: n3, wiped, has records that n1 has never heard of; an override that n1 meant for n3's earlier log
+/// arrives.
 pub fn override_of_another_history() -> Check {
     let mut world = split_in_two(15)?;
     world.recorder = Some(|envelope| matches!(envelope.message, Message::Override { .. }));
@@ -507,7 +517,7 @@ struct Cut {
     groups: &'static [&'static [u32]],
 }
 
-/// How a heal ends when nobody disturbs it.
+/// The end of a heal that is not disturbed.
 fn healed() -> Result<(u64, World), Violation> {
     let mut world = split_in_two(13)?;
     let began = world.now;

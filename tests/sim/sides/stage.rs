@@ -1,4 +1,4 @@
-//! A stage for available mode: a formed, calm cluster, and the words that its scenarios are told in.
+//! A stage for available mode: a formed, calm cluster, and the functions that its scenarios are written in.
 
 use eldest::protocol::{Mode, Settings};
 use eldest::store::{DocCondition, Key};
@@ -59,7 +59,7 @@ pub fn split(world: &mut World, groups: &[&[u32]]) {
     }
 }
 
-/// Runs until each of these leads a side of its own whose members follow it.
+/// Runs until each of these nodes leads its own side, and the members of the side follow it.
 pub fn led(world: &mut World, sides: &[(u32, &[u32])]) -> Check {
     let leads_them = |world: &World| {
         let follows = |node: &u32, leader: u32| {
@@ -75,7 +75,7 @@ pub fn led(world: &mut World, sides: &[(u32, &[u32])]) -> Check {
     run(world, 100)
 }
 
-/// A command through this node, which must be acknowledged.
+/// Sends a command through this node, which must acknowledge it.
 pub fn ask(world: &mut World, node: u32, wish: Wish) -> Check {
     let before = world.sides.acknowledged.len();
     world.wish(NodeId(node), wish);
@@ -88,7 +88,7 @@ pub fn set(world: &mut World, node: u32, key: &str, value: &str) -> Check {
     ask(world, node, one(put(key.into(), value.into(), DocCondition::None)))
 }
 
-/// If it still is what the node has.
+/// Replaces the document if it still is what the node has.
 pub fn replace(world: &mut World, node: u32, key: &str, value: &str) -> Check {
     ask(world, node, Wish::Replace { key: key.into(), value: value.into() })
 }
@@ -109,7 +109,7 @@ pub fn has(world: &World, key: &str, wanted: Option<&str>) -> Check {
     })
 }
 
-/// How many values are in the journal of the first node.
+/// The number of values in the journal of the first node.
 pub fn conflicts(world: &World) -> usize {
     merged::journaled(world.side(0)).len()
 }
@@ -127,7 +127,7 @@ pub fn heal(world: &mut World) -> Check {
     ends_well(world).map(|_| ())
 }
 
-/// What clients can see of a state, wherever its positions are.
+/// The data that clients can see of a state, regardless of its positions.
 pub fn data(world: &World) -> Vec<(Key, String)> {
     let data = |key: &Key| matches!(key, Key::Doc(_) | Key::Election(_) | Key::User(_) | Key::Vote(_));
     world.side(0).store.entries().filter(|(key, _)| data(key)).collect()

@@ -10,7 +10,7 @@
 
 pub enum Named {
     Test,
-    /// There is none of this name.
+    /// There is no test of this name.
     Nothing(String),
 }
 
@@ -43,7 +43,7 @@ fn is_there(quoted: &str, texts: &[(String, String)]) -> bool {
     let files: Vec<String> = match place {
         "it" => vec!["tests/it/client.rs".to_string()],
         place if place.ends_with(".rs") => vec![place.to_string()],
-        // Tests beside what they test are in a module `tests` of that file.
+        // Tests in the same file as the code are in a module `tests` of that file.
         place => {
             let path = place.replace("::", "/");
             let beside = path.strip_suffix("/tests").map(|path| format!("crates/client/src/{path}.rs"));
@@ -69,7 +69,7 @@ fn has_rust_test(text: &str, name: &str) -> bool {
     false
 }
 
-/// The names after a file's, as they are written there; one may have a semicolon of its own.
+/// The names after a file's, as they are written there; one may contain a semicolon.
 fn of_javascript(file: &str, after: &str, texts: &[(String, String)]) -> Vec<Named> {
     let path = format!("clients/js/test/{file}");
     let there: Vec<String> =

@@ -1,4 +1,4 @@
-//! Accounts between which money moves: the sum of any one state is what was paid in.
+//! Accounts between which money moves: the sum of any one state is the money that was paid in.
 
 use super::{Verdict, going_back};
 
@@ -9,12 +9,13 @@ pub struct Statement {
     pub returned: u64,
     /// The state that it saw.
     pub index: u64,
-    /// A local read may be as old as it likes, but it is of one state, too.
+    /// A local read may be of any age, but it is of one state as well.
     pub linear: bool,
     pub balances: Vec<i64>,
 }
 
-/// Each statement has the sum; a linear one is not of an older state than another one that was complete before it began.
+/// Each statement has the sum; a linear one is not of an older state than one that was
+/// complete before it began.
 pub fn check(statements: &[Statement], accounts: usize, sum: i64) -> Verdict {
     for seen in statements {
         // A node that is far behind may have no account yet.

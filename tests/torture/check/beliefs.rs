@@ -1,4 +1,4 @@
-//! Holders of roles: what each was granted, and while what each was certain to hold its role.
+//! Holders of roles: the grants of each instance, and the times in which it was certain to hold its role.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ pub struct Grant {
     pub returned: u64,
 }
 
-/// A time in which an instance was certain: from an answer on, for as long as that promises, counted from the question.
+/// A time in which an instance was certain: it begins with an answer, and ends after the time that the answer
+/// promises, counted from the call.
 #[derive(Clone, Debug)]
 pub struct Belief {
     pub role: u32,
@@ -37,7 +38,7 @@ pub fn tokens_differ(grants: &[Grant]) -> Verdict {
     Ok(())
 }
 
-/// A grant that was asked for after another was answered has the greater token, whatever the roles.
+/// A grant that was requested after another was answered has the greater token, even for another role.
 pub fn tokens_rise(grants: &[Grant]) -> Verdict {
     match going_back(grants, |grant| (grant.invoked, grant.returned), |grant| grant.token) {
         Some((greatest, grant)) => {
@@ -47,7 +48,7 @@ pub fn tokens_rise(grants: &[Grant]) -> Verdict {
     }
 }
 
-/// No two instances are certain of one role at a time, and the later one has the greater token.
+/// No two instances are certain of one role at the same time, and the later one has the greater token.
 pub fn one_at_a_time(beliefs: &[Belief]) -> Verdict {
     let mut sorted: Vec<&Belief> = beliefs.iter().filter(|belief| belief.from < belief.until).collect();
     sorted.sort_by_key(|belief| (belief.role, belief.from));
@@ -91,7 +92,7 @@ mod tests {
         let good =
             [belief("a", 1, 0, 10), belief("a", 1, 15, 30), belief("b", 2, 30, 40), belief("b", 2, 35, 50)];
         assert_eq!(one_at_a_time(&good), Ok(()));
-        // Nobody is certain in a time that has no length.
+        // No instance is certain in a time of no length.
         assert_eq!(one_at_a_time(&[belief("a", 1, 0, 10), belief("b", 2, 9, 9)]), Ok(()));
     }
 

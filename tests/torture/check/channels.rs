@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Verdict;
 
-/// Of a sender that stays with one node and waits for each answer.
+/// A message of a sender that stays with one node and waits for each answer.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub sender: u64,
     pub number: u64,
-    /// What tells the process that answered from others, where the message was taken.
+    /// Identifies the process that accepted the message, if it was accepted.
     pub taken_by: Option<String>,
 }
 
-/// What one stream brought, from its opening to its end, as sender and number.
+/// The messages of one stream, from its opening to its end, as sender and number.
 pub type Stream = Vec<(u64, u64)>;
 
-/// Nothing comes twice in a stream, nothing that was never sent, and of what one process has taken nothing before a message that was sent
-/// earlier.
+/// A stream has no message twice and none that was never sent. Messages that one process has accepted from
+/// one sender come in the order in which they were sent.
 pub fn check(sent: &[Sent], streams: &[Stream]) -> Verdict {
     let sent: BTreeMap<(u64, u64), Option<&str>> =
         sent.iter().map(|sent| ((sent.sender, sent.number), sent.taken_by.as_deref())).collect();
@@ -29,7 +29,7 @@ pub fn check(sent: &[Sent], streams: &[Stream]) -> Verdict {
             if !heard.insert(message) {
                 return Err(format!("{message:?} came twice in one stream: {stream:?}"));
             }
-            // The sender of any other message has not waited for its answer.
+            // For any other message the sender got no answer, so its order is not promised.
             let Some(process) = taken_by else { continue };
             let newest = last.entry((message.0, process)).or_insert(message.1);
             if *newest > message.1 {

@@ -1,22 +1,22 @@
-//! What a reader of the feed heard, beside what was written and what is there in the end.
+//! The changes that a reader of the feed heard, compared with the writes and with the final state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Verdict;
 
-/// A reader's life. It begins anew where the feed says that changes are not told one by one.
+/// A reader's life. It begins again where the feed says that changes are not reported one by one.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     /// Keys and values, as the changes leave them.
     pub mirror: BTreeMap<String, u64>,
     /// Ids of changes since the last beginning.
     pub ids: Vec<String>,
-    /// Revisions of documents that were put since the last beginning.
+    /// Revisions of documents that were written since the last beginning.
     pub revisions: BTreeSet<String>,
     pub beginnings: u64,
 }
 
-/// The mirror is the store.
+/// The mirror must equal the store.
 pub fn mirrors(heard: &Heard, store: &BTreeMap<String, u64>) -> Verdict {
     if heard.mirror == *store {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn mirrors(heard: &Heard, store: &BTreeMap<String, u64>) -> Verdict {
     Err(format!("the mirror has {mirror:?}, the store {there:?}; {} beginnings", heard.beginnings))
 }
 
-/// Ids rise, and every acknowledged put was heard of. Only where the whole life had one beginning is all of it known.
+/// Ids rise, and every acknowledged put was heard of. This is known only for a life with one beginning.
 pub fn complete(heard: &Heard, acknowledged: &BTreeSet<String>) -> Verdict {
     let mut last = (0, 0);
     for id in &heard.ids {

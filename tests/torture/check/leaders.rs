@@ -1,4 +1,4 @@
-//! Nodes that say that they lead: once one has said so in an epoch, nobody does in an earlier one.
+//! Nodes that say that they lead: once one has said so in an epoch, no node says so in an earlier one.
 
 use super::{Verdict, going_back};
 
@@ -13,7 +13,7 @@ pub struct Belief {
     pub returned: u64,
 }
 
-/// No belief in an earlier epoch was asked for after one in a later epoch was answered.
+/// No belief in an earlier epoch was requested after one in a later epoch was answered.
 pub fn check(beliefs: &[Belief]) -> Verdict {
     match going_back(beliefs, |belief| (belief.invoked, belief.returned), |belief| belief.epoch) {
         Some((newest, belief)) => {

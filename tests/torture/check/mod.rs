@@ -1,7 +1,8 @@
-//! What a history must be. Every checker is a function of what clients recorded: no clock, no cluster. `tests/it` includes these
-//! modules, so that the gate runs their tests.
+//! The properties that a history must have. Every checker is a function of the clients' records: no clock, no
+//! cluster. `tests/it` includes these modules, so that the gate runs their tests.
 //!
-//! Times are nanoseconds of one clock. A checker that finds nothing says nothing; one that does says what, and what happened around it.
+//! Times are nanoseconds of one clock. A checker that finds a violation says what it is, and
+//! what happened around it.
 
 pub mod bank;
 pub mod beliefs;
@@ -12,22 +13,22 @@ pub mod pairs;
 pub mod sets;
 pub mod ttl;
 
-/// What was found, in words.
+/// The violation in words, if there is one.
 pub type Verdict = Result<(), String>;
 
-/// What a client knows of its call.
+/// The outcome of a call, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// There was an answer, and it is final.
     Done,
     /// It has not happened and never will.
     Refused,
-    /// It may have happened, or may yet.
+    /// It may have happened, or may still happen.
     Unknown,
 }
 
-/// The first two, if any, of which the later one was asked for after the other was answered, and has a lesser number all the same.
-/// `times` says when each was asked for and answered.
+/// The first two calls, if any, of which the later one began after the other was answered, but has a lesser
+/// number. `times` returns when each began and when it was answered.
 fn going_back<'a, T>(
     all: impl IntoIterator<Item = &'a T>,
     times: impl Fn(&T) -> (u64, u64),

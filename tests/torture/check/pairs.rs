@@ -8,7 +8,7 @@ use super::{Outcome, Verdict};
 pub struct Write {
     pub version: u64,
     pub invoked: u64,
-    /// Of no meaning if the outcome is unknown.
+    /// It has no meaning if the outcome is unknown.
     pub returned: u64,
     pub outcome: Outcome,
 }
@@ -35,7 +35,7 @@ pub fn check(writes: &[Write], reads: &[Read], keys: usize) -> Verdict {
         }
         let is_known = |write: &&Write| write.outcome == Outcome::Done && write.returned < read.invoked;
         let newest = writes.iter().filter(is_known).map(|write| write.version).max();
-        // One of unknown outcome may take effect at any time, even after those that followed it.
+        // A write of unknown outcome may take effect at any time, even after those that followed it.
         let late = version.and_then(|version| by_version.get(&version)).map(|write| write.outcome);
         if version < newest && late != Some(Outcome::Unknown) {
             return Err(format!("version {newest:?} was acknowledged before this began: {read:?}"));

@@ -10,7 +10,7 @@ pub struct Add {
     pub outcome: Outcome,
 }
 
-/// Every acknowledged element is there, none that was refused is, and none that was never asked for.
+/// Every acknowledged element is there; no element is there that was refused or never added.
 pub fn check(adds: &[Add], found: &BTreeSet<u64>) -> Verdict {
     let asked: BTreeMap<u64, Outcome> = adds.iter().map(|add| (add.element, add.outcome)).collect();
     let of = |outcome| asked.iter().filter(move |(_, had)| **had == outcome).map(|(element, _)| *element);

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 
-/// Of the ttl a clock that runs fast may take so much: twice the drift bound of the nodes, in percent.
+/// The part of the ttl that a fast clock may take away: twice the drift bound of the nodes, in percent.
 const DRIFT_PERCENT: u64 = 2;
 
 /// An acknowledged document and a linear read that did not find it.
@@ -10,10 +10,10 @@ const DRIFT_PERCENT: u64 = 2;
 pub struct Gone {
     #[allow(dead_code, reason = "only the words of a violation show it")]
     pub document: u64,
-    /// When the write was asked for.
+    /// The time at which the write began.
     pub invoked: u64,
     pub ttl: u64,
-    /// When the read was answered.
+    /// The time at which the read was answered.
     pub missed: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What an operator does: restarts with other settings, a hand-over, another disk, members that go and come back.
+//! Orders of an operator: restarts with other settings, a hand-over, another disk, members
+//! that leave and come back.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,11 @@ use crate::harness::{Call, Rng};
 use super::processes::{Processes, leader_now};
 use super::shuffled;
 
-/// For one answer.
+/// The bound for one answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For a change that other faults may prevent.
+/// The bound for a change that other faults may prevent.
 const CHANGE_MOST: Duration = Duration::from_secs(15);
-/// For one that nothing prevents: to fail by.
+/// The bound for a change that nothing prevents: it only makes the run fail.
 const FINISH_MOST: Duration = Duration::from_secs(90);
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -31,7 +32,8 @@ pub const ALL: [Kind; 5] =
     [Kind::Settings, Kind::Timings, Kind::HandOver, Kind::ReplaceDisk, Kind::LeaveAndReturn];
 
 impl Kind {
-    /// In available mode sides keep what only their disks have, and files say who belongs together.
+    /// In available mode sides keep data that only their disks have, and files say
+    /// which nodes belong together.
     pub fn is_safe_alone(self) -> bool {
         matches!(self, Kind::Timings | Kind::ReplaceDisk | Kind::LeaveAndReturn)
     }
@@ -39,11 +41,11 @@ impl Kind {
 
 #[derive(Debug)]
 pub struct Changes {
-    /// Which timings they are configured to run with.
+    /// The timings that the nodes are configured to run with.
     timings: usize,
-    /// Some nodes may still run with other timings than they are configured to.
+    /// Some nodes may still run with timings other than the configured ones.
     rolled: bool,
-    /// Removed, or perhaps, and not known to be a member again.
+    /// A node that was removed, or may have been, and is not known to be a member again.
     away: Option<u32>,
 }
 
@@ -86,7 +88,7 @@ impl Changes {
         }
     }
 
-    /// Restarts one node after the other, the leader last, each with settings of its own.
+    /// Restarts one node after the other, the leader last, each with its own settings.
     async fn roll(&mut self, arena: &Arena, rng: &mut Rng, processes: &mut Processes) -> String {
         let mut ids = shuffled(arena, rng);
         let leader = leader_now(arena, &arena.cluster.running()).await;
@@ -104,7 +106,7 @@ impl Changes {
         format!("{ids:?}, {timings:?}")
     }
 
-    /// All disks are let in and vote, by the word of all: only then may one of them be lost.
+    /// All disks are admitted and vote, as all nodes say: only then may one of them be lost.
     async fn is_whole(&self, arena: &Arena) -> bool {
         if self.away.is_some() || arena.nodes() < 3 {
             return false;
@@ -140,7 +142,8 @@ impl Changes {
             };
             tokio::time::sleep(BETWEEN).await;
         }
-        // Whether or not it was removed: it comes back with an empty disk, and is added unless it is a member still.
+        // The outcome of the removal does not matter: the node comes back with an empty disk, and is added
+        // unless it is still a member.
         processes.end(arena, id);
         empty(arena, id);
         arena.cluster.start(id);
@@ -164,7 +167,7 @@ impl Changes {
         }
     }
 
-    /// All are members, and all have the same timings, when no other fault is left.
+    /// Makes all nodes members, with the same timings, once no other fault is left.
     pub async fn finish(&mut self, arena: &Arena, processes: &mut Processes) {
         if std::mem::take(&mut self.rolled) {
             arena.cluster.ids().for_each(|id| processes.end(arena, id));
@@ -187,7 +190,7 @@ async fn told(arena: &Arena, id: u32, path: &str) -> Option<Value> {
     answer.ok().then(|| serde_json::from_str(&answer.text()).unwrap_or_default())
 }
 
-/// For a while: other faults may prevent it.
+/// Waits for a while only: other faults may prevent it.
 async fn is_ready(arena: &Arena, id: u32) {
     let began = Instant::now();
     while began.elapsed() < CHANGE_MOST && told(arena, id, "/readyz").await.is_none() {

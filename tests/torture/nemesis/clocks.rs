@@ -7,8 +7,8 @@ use crate::harness::Rng;
 
 use super::shuffled;
 
-/// In available mode and in safe mode the rates of two clocks differ by one percent at most (`timing.drift_percent`, I13): half of
-/// that for each, and some less.
+/// In both modes the rates of two clocks differ by one percent at most (`timing.drift_percent`, I13): half of
+/// that for each, and a little less.
 const MILLIONTHS_MOST: u64 = 4_500;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -46,7 +46,7 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
             let began = Instant::now();
             tokio::time::sleep(Duration::from_millis(200 + rng.below(8_000))).await;
             let ms = began.elapsed().as_millis() as i64;
-            // One clock has gone on.
+            // The clock that runs in a sleep has continued.
             machine.lose(ms);
             machine.sleep(ms);
             if node.alive() {

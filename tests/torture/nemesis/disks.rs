@@ -1,4 +1,4 @@
-//! Disks that are full, stand still, or fail.
+//! Disks that are full, stall, or fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub const ALL: [Kind; 7] = [
 #[derive(Debug, Default)]
 pub struct Disks {
     full: BTreeSet<u32>,
-    /// How many calls each had failed before.
+    /// The number of calls that had failed before, for each node.
     failing: BTreeMap<u32, i64>,
 }
 
@@ -58,7 +58,7 @@ impl Disks {
                     self.full.insert(*id);
                 }
             }
-            // Each at its own pace.
+            // Each has its own pace.
             Kind::SlowOne | Kind::SlowAll => {
                 for id in &ids {
                     arena.machine(*id).slow_down(Some(20 + rng.below(400) as i64));

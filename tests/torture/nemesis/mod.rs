@@ -1,4 +1,4 @@
-//! What is done to a cluster: one fault after the other, sometimes two at once, each for a random while.
+//! The faults of a cluster: one after the other, sometimes two at once, each for a random time.
 
 mod changes;
 mod clocks;
@@ -18,11 +18,11 @@ use changes::Changes;
 use disks::Disks;
 use processes::Processes;
 
-/// How long a fault is held: from, and less than, in milliseconds.
+/// The time for which a fault is held: from, and less than, in milliseconds.
 const HOLDS: [(u64, u64); 4] = [(10, 200), (200, 2_000), (2_000, 6_000), (6_000, 15_000)];
 
-/// How long nothing is done between two faults, for as many milliseconds in the longest case: some come at once, and some meet clients
-/// that have long been served again.
+/// The longest pause between two faults, in milliseconds: some come at once, and some meet clients that have
+/// been served again for long.
 const PAUSE_MS: [u64; 3] = [1, 500, 4_000];
 
 /// Attempts to choose a fault that is possible at the moment.
@@ -65,13 +65,13 @@ impl Kind {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 
-    /// What is held against available mode must be promised there.
+    /// A run in available mode has only faults under which that mode promises anything.
     fn is_in(self, mode: Mode) -> bool {
         mode == Mode::Safe || !matches!(self, Kind::Change(kind) if kind.is_safe_alone())
     }
 }
 
-/// What was done, for the trace.
+/// The faults of one strike, for the trace.
 #[derive(Debug)]
 pub struct Struck {
     faults: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Nemesis {
 }
 
 impl Nemesis {
-    /// Of these faults alone.
+    /// A nemesis with these faults only.
     pub fn of(kinds: Vec<Kind>, arena: Arc<Arena>, rng: Rng, timings: usize) -> Nemesis {
         let mut kinds = kinds;
         kinds.retain(|kind| kind.is_in(arena.mode));
@@ -124,13 +124,13 @@ impl Nemesis {
         if self.rng.below(4) == 0 {
             kinds.extend(Some(*self.rng.pick(&self.kinds)).filter(|second| !second.is_like(first)));
         }
-        // A change takes its time, and the other fault is there meanwhile.
+        // A change takes its time, and the other fault is in place meanwhile.
         kinds.sort_by_key(|kind| matches!(kind, Kind::Change(_)));
         let mut faults = Vec::new();
         for kind in kinds.clone() {
             faults.extend(self.begin_any(kind).await);
         }
-        // While most nodes are down nothing is asked of anybody.
+        // While most nodes are down, clients are not served, so that time is short.
         let holds = if kinds.iter().any(|kind| kind.ends_all()) { &HOLDS[..2] } else { &HOLDS[..] };
         let (from, below) = *self.rng.pick(holds);
         let held = Duration::from_millis(from + self.rng.below(below - from));
@@ -145,7 +145,7 @@ impl Nemesis {
         Struck { faults, held, lifted }
     }
 
-    /// This fault or, if it is not possible now, another one.
+    /// Begins this fault or, if it is not possible now, another one of its kind.
     async fn begin_any(&mut self, first: Kind) -> Option<String> {
         let mut kind = first;
         for _ in 0..CHOICES {
@@ -183,7 +183,8 @@ impl Nemesis {
         }
     }
 
-    /// Every process runs, every link passes, every disk has room, every clock is right, every node is a member.
+    /// Every process runs, every link works, every disk has room, every clock is
+    /// right, every node is a member.
     pub async fn lift_all(&mut self) {
         network::lift(&self.arena);
         clocks::lift(&self.arena);
@@ -192,7 +193,7 @@ impl Nemesis {
         self.changes.finish(&self.arena, &mut self.processes).await;
     }
 
-    /// How often each kind of fault happened.
+    /// The number of times that each kind of fault happened.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         self.counts.clone()
     }

@@ -1,4 +1,4 @@
-//! Links that pass nothing, one way only, little, or late.
+//! Links that pass nothing, only one direction, little, or late.
 
 use std::process::Command;
 use std::time::Duration;
@@ -58,8 +58,8 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
         Kind::Deaf => rest.iter().for_each(|from| network.cut(*from, *first)),
         Kind::Mute | Kind::MuteLeader => rest.iter().for_each(|to| network.cut(*first, *to)),
         Kind::LateAnswers => {
-            // The others' answers are late; then the leader is heard no more, and those answers still come.
-            // Later ones are given up.
+            // The others' answers are late; then the leader is not heard any more, and those answers still
+            // come. Even later ones would be given up.
             let ms = 20 + rng.below(230);
             rest.iter().for_each(|from| delay(arena, *from, *first, ms, 0));
             tokio::time::sleep(Duration::from_millis(500 + rng.below(3_000))).await;
@@ -72,7 +72,7 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
             return Some(format!("{left:?} from {right:?}"));
         }
         Kind::Bridge => network.split(left, right),
-        // Of three nodes each is the neighbour of all.
+        // In a ring of three nodes each is the neighbour of all.
         Kind::Ring if ids.len() < 4 => return None,
         Kind::Ring => ring(arena, &ids),
         Kind::Refused => rest.iter().for_each(|from| refuse_calls(network, *from, *first)),
@@ -97,7 +97,7 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
     Some(format!("{ids:?}"))
 }
 
-/// Each hears its two neighbours alone.
+/// Each hears only its two neighbours.
 fn ring(arena: &Arena, ids: &[u32]) {
     for (at, one) in ids.iter().enumerate() {
         for (other_at, other) in ids.iter().enumerate() {
@@ -119,31 +119,31 @@ pub fn lift(arena: &Arena) {
 
 const NEEDED: &str = "the long random test needs iptables in network namespaces";
 
-/// What runs a command in the network of this node.
+/// The words that run a command in the network of this node.
 fn inside(network: &Network, id: u32) -> Vec<String> {
     network.launchers().swap_remove(id as usize - 1)
 }
 
-/// What arrives at the one from the other, if it is like this, meets that end.
+/// A packet that arrives at `at` from `from` and matches `rest` meets the target named there.
 fn rule(network: &Network, from: u32, at: u32, rest: &[&str]) {
     let (words, source) = (inside(network, at), network.addresses()[from as usize - 1].to_string());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     system(&[&words[..], &["iptables", "-w", "-A", "INPUT", "-s", &source], rest].concat(), NEEDED);
 }
 
-/// The one's calls are refused, as by a host without that process; the other can still call it.
+/// Calls of `from` are refused, as by a host without that process; `to` can still call `from`.
 fn refuse_calls(network: &Network, from: u32, to: u32) {
     rule(network, from, to, &["-p", "tcp", "--dport", "9000", "-j", "REJECT", "--reject-with", "tcp-reset"]);
 }
 
-/// What arrives at the one from the other waits so long, and up to so much longer.
+/// A packet that arrives at `at` from `from` waits for `ms`, and up to `varies` longer.
 fn delay(arena: &Arena, from: u32, at: u32, ms: u64, varies: u64) {
     arena.late(at).delay(Duration::from_millis(ms), Duration::from_millis(varies));
     let queue = QUEUE.to_string();
     rule(&arena.network, from, at, &["-j", "NFQUEUE", "--queue-num", &queue]);
 }
 
-/// So many of a hundred packets that would arrive at this node from another one do not.
+/// This percentage of the packets to this node from the others is lost.
 fn lose(network: &Network, to: u32, percent: u64) {
     let chance = format!("0.{percent:02}");
     let some = ["-m", "statistic", "--mode", "random", "--probability", &chance, "-j", "DROP"];
@@ -151,7 +151,8 @@ fn lose(network: &Network, to: u32, percent: u64) {
     ids.filter(|from| *from != to).for_each(|from| rule(network, from, to, &some));
 }
 
-/// What this node sends passes such a queue, in the words of `tc qdisc`, until `unqueue`. False if this kernel has none such.
+/// Packets that this node sends pass such a queue, in the words of `tc qdisc`, until `unqueue`. Returns false
+/// if this kernel has no such queue.
 fn queue(network: &Network, from: u32, words: &str) -> bool {
     let inside = inside(network, from);
     let mut command = Command::new(&inside[0]);
@@ -161,7 +162,7 @@ fn queue(network: &Network, from: u32, words: &str) -> bool {
 
 fn unqueue(network: &Network) {
     for inside in network.launchers() {
-        // There may be none.
+        // There may be no queue.
         let _ = Command::new(&inside[0])
             .args(&inside[1..])
             .args(["tc", "qdisc", "del", "dev", "eth0", "root"])

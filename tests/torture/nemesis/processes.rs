@@ -1,4 +1,4 @@
-//! Processes that end, stand still, or lose their power.
+//! Processes that end, freeze, or lose their power.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,13 +12,13 @@ use crate::harness::{Call, Rng};
 
 use super::shuffled;
 
-/// For one answer of a node that may be gone.
+/// The bound for one answer of a node that may be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Only then it is killed. Far longer than a node takes to end.
+/// After this time it is killed. It is far longer than a node takes to end.
 const TERM_MOST: Duration = Duration::from_secs(20);
 
-/// What the library ends a process with, and what a panic does.
+/// The exit codes with which the library ends a process, and those of a panic.
 const BROKEN: [i32; 3] = [99, 101, 134];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Processes {
             Kind::TermOne | Kind::TermLeader => told.push(self.term(arena, ids[0]).await),
             Kind::Freeze | Kind::FreezeLeader => self.freeze(arena, ids[0]),
             Kind::PowerOne | Kind::PowerMajority | Kind::PowerAll => {
-                // All of them stand in the dark before any disk is looked at.
+                // All of them are without power before any disk is examined.
                 self.kill(arena, &ids);
                 told.extend(ids.iter().map(|id| arena.machine(*id).lose_power(rng)));
             }
@@ -103,7 +103,7 @@ impl Processes {
         ids.iter().for_each(|id| arena.cluster.kill9(*id));
     }
 
-    /// Kills it whatever it does, for a disk or a membership that goes with it.
+    /// Kills the node in any state, for a disk or a membership that goes with it.
     pub fn end(&mut self, arena: &Arena, id: u32) {
         self.stopped.remove(&id);
         self.kill(arena, &[id]);
@@ -114,7 +114,7 @@ impl Processes {
         self.stopped.insert(id);
     }
 
-    /// Asks it to end, and kills it if it does not: it may be cut off, or have a disk that stands still.
+    /// Asks it to end, and kills it if it does not: it may be cut off, or have a disk that stalls.
     pub async fn term(&mut self, arena: &Arena, id: u32) -> String {
         self.look(arena);
         let node = arena.cluster.node(id);
@@ -154,7 +154,7 @@ impl Processes {
         self.excused.remove(&id);
     }
 
-    /// Collects what has ended by itself, which nothing but certain faults may make it do.
+    /// Reaps processes that have ended by themselves, for which only certain faults are an excuse.
     pub fn look(&mut self, arena: &Arena) {
         for id in arena.cluster.ids() {
             let node = arena.cluster.node(id);
@@ -165,7 +165,7 @@ impl Processes {
         }
     }
 
-    /// Every process runs and goes on.
+    /// Makes every process run and continue.
     pub fn lift(&mut self, arena: &Arena) {
         self.look(arena);
         for id in std::mem::take(&mut self.stopped) {
@@ -179,7 +179,7 @@ impl Processes {
     }
 }
 
-/// Who says now that it leads.
+/// The node that says now that it leads.
 pub async fn leader_now(arena: &Arena, ids: &[u32]) -> Option<u32> {
     for id in ids {
         let answer = arena.cluster.ask(*id, &Call::post("/is_leader").timeout(PATIENCE)).await;

@@ -1,4 +1,5 @@
-//! A few accounts between which clients move money, two documents in one batch, each under the revision that was read.
+//! A few accounts between which clients move money: two documents in one batch, each with
+//! the revision that was read.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
     let empty = |account| put(&round, account, PAID_IN, json!({"if_absent": true}));
     let opening: Value = (0..ACCOUNTS).map(empty).collect();
     loop {
-        // One that was of unknown outcome may come later: it finds them there.
+        // A write of unknown outcome may take effect later: it finds the accounts there.
         round.write("bank", &mut rng, Call::post("/v1/commands").json(&opening)).await;
         if items(&round.read(&mut rng, &list(&round, "linear")).await).len() == ACCOUNTS {
             break;

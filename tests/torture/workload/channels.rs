@@ -1,4 +1,4 @@
-//! Messages of senders who wait for each answer, and listeners who open one stream after the other.
+//! Messages of senders that wait for each answer, and listeners that open one stream after the other.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::harness::{Answer, Call, Rng, Silence, Told};
 
 const SENDERS: u64 = 2;
 const LISTENERS: u64 = 3;
-/// Between two messages of a sender.
+/// The pause between two messages of a sender.
 const BETWEEN: Duration = Duration::from_millis(20);
-/// Longer than any silence of a stream that is still there: its node breaks each after five seconds.
+/// Longer than any silence of a live stream: its node breaks the silence every five seconds.
 const QUIET: Duration = Duration::from_secs(8);
-/// A sender or a listener goes to another node after so many seconds, at most.
+/// A sender or a listener goes to another node after this many seconds, at most.
 const STAYS: u64 = 20;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ fn path(round: &Round) -> String {
     format!("/v1/channels/{}-channel", round.number)
 }
 
-/// One sender after the other, each of which stays with one node: order is promised to no other.
+/// One sender after the other, each of which stays with one node: no order is promised across nodes.
 async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
     let mut sent = Vec::new();
     while round.goes_on() {
@@ -58,7 +58,7 @@ async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
             }
             let message = Call::post(path(&round)).json(&json!({"sender": sender, "number": number}));
             let answer = round.ask_at(node, message).await;
-            // It is in no log: where there is no good answer, some may have heard it.
+            // A message is in no log: without a good answer, some listeners may have heard it.
             let outcome = match &answer {
                 Ok(answer) if answer.ok() => Outcome::Done,
                 Err(Silence::NotSent) => Outcome::Refused,
@@ -73,7 +73,7 @@ async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
     sent
 }
 
-/// Each process begins the ids that it gives to requests with a number of its own.
+/// The request ids of a process begin with a number that identifies the process.
 fn process(answer: &Answer) -> String {
     let id = answer.header("x-request-id").and_then(|id| id.split_once('-'));
     let (process, _) = id.expect("each answer has the id of its request");
@@ -89,14 +89,14 @@ async fn listener(round: Arc<Round>, mut rng: Rng) -> Vec<Stream> {
     while round.goes_on() {
         let (node, stays) = (round.node(&mut rng), stay(&mut rng));
         let mut stream = Stream::new();
-        // What has been heard when the time is over counts.
+        // Messages that were heard before the time is over count.
         let _ = tokio::time::timeout(stays, listen(&round, node, &mut stream)).await;
         streams.push(stream);
     }
     streams
 }
 
-/// Until the stream ends.
+/// Listens until the stream ends.
 async fn listen(round: &Round, node: u32, heard: &mut Stream) {
     let Ok(mut events) = round.arena.cluster.events(node, &path(round)).await else {
         return tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! Readers of the feed who keep a mirror of some documents, through every break, at whichever node answers.
+//! Readers of the feed that keep a mirror of some documents, through every break, at any node that answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::harness::{Call, Events, Rng, Told};
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 2;
-/// Of a writer at a time.
+/// The number of a writer's keys at a time.
 const KEYS: u64 = 5;
 const TTL_MS: u64 = 1_000;
-/// Longer than any silence of a feed that is still there: a bookmark breaks each after five seconds.
+/// Longer than any silence of a live feed: a bookmark breaks the silence every five seconds.
 const QUIET: Duration = Duration::from_secs(8);
-/// A reader goes to another node after so many events, at most.
+/// A reader goes to another node after this many events, at most.
 const STAYS: u64 = 500;
-/// The last document: whoever has heard of it has heard of all.
+/// The last document: a reader that has heard of it has heard of all.
 const LAST: &str = "last";
 const FROM_NOW_ON: &str = "0";
 
@@ -34,7 +34,7 @@ pub struct History {
 
 pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
     const PANICS: &str = "a client does not panic";
-    // Nothing is written before every reader has begun, so that those with one beginning hear of all.
+    // No document is written before every reader has begun, so that readers with one beginning hear of all.
     let begun = Arc::new(Barrier::new((READERS + WRITERS) as usize));
     let readers: Vec<_> = (0..READERS)
         .map(|_| tokio::spawn(read(round.clone(), Rng::new(rng.next()), begun.clone())))
@@ -58,12 +58,12 @@ fn prefix(round: &Round) -> String {
     round.prefix("feed")
 }
 
-/// The path of all its documents, of which there are never so many.
+/// The path of all its documents; there are always fewer than the limit.
 fn list(round: &Round) -> String {
     format!("/v1/docs?limit=1000&prefix={}", prefix(round))
 }
 
-/// The revisions of what it has put.
+/// Returns the revisions of the documents that it has written.
 async fn write(round: Arc<Round>, id: u64, mut rng: Rng, begun: Arc<Barrier>) -> Vec<String> {
     begun.wait().await;
     let (mut acknowledged, mut life) = (Vec::new(), 0);
@@ -76,7 +76,7 @@ async fn write(round: Arc<Round>, id: u64, mut rng: Rng, begun: Arc<Barrier>) ->
             _ => (true, Call::put(path).raw_json(&value)),
         };
         let answer = round.ask(&mut rng, call).await;
-        // To delete what is not there does nothing.
+        // A deletion of a missing document does nothing.
         let gone = answer.as_ref().is_ok_and(|answer| answer.status == 404);
         let outcome = if gone { Outcome::Done } else { outcome_of(&answer) };
         round.count("feed", outcome);
@@ -85,7 +85,8 @@ async fn write(round: Arc<Round>, id: u64, mut rng: Rng, begun: Arc<Barrier>) ->
                 acknowledged.push(answer.json()["rev"].as_str().expect("a revision").to_string());
             }
             (Outcome::Done, _) => {}
-            // It may be in one record with a later write of the same key, and be told in its place: so there is none.
+            // It may share a record with a later write of the same key, and the feed would report only that
+            // one: so the next life has other keys.
             (Outcome::Unknown, _) => life += 1,
             (Outcome::Refused, _) => tokio::time::sleep(PAUSE).await,
         }
@@ -93,7 +94,7 @@ async fn write(round: Arc<Round>, id: u64, mut rng: Rng, begun: Arc<Barrier>) ->
     acknowledged
 }
 
-/// When no document is about to end by itself, writes the last one.
+/// Once no document is about to end by itself, writes the last one.
 async fn finish(round: &Round, rng: &mut Rng) {
     let list = list(round);
     let is_passing = |item: &Value| item["ttl_ms"].is_u64();
@@ -126,9 +127,9 @@ async fn read(round: Arc<Round>, mut rng: Rng, begun: Arc<Barrier>) -> Heard {
 #[derive(Debug)]
 struct Reader {
     heard: Heard,
-    /// The newest id, of a bookmark too; 0 for from now on.
+    /// The newest id, which may be that of a bookmark; 0 means from now on.
     last: String,
-    /// What the mirror began with is the state of this index.
+    /// The mirror began with the state of this index.
     began_at: u64,
 }
 
@@ -139,7 +140,7 @@ enum Goes {
 }
 
 impl Reader {
-    /// A place in the feed from which on everything is told, and then what is there.
+    /// Takes a place in the feed from which everything is reported, and then reads the present documents.
     async fn begin(&mut self, round: &Round, rng: &mut Rng) {
         self.last = FROM_NOW_ON.to_string();
         while self.last == FROM_NOW_ON {

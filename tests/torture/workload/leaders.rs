@@ -1,4 +1,4 @@
-//! Somebody who asks every node all the time whether it leads.
+//! A client that asks every node all the time whether it leads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::check::leaders::{Belief, check};
 use crate::check::{Outcome, Verdict};
 use crate::harness::Call;
 
-/// Between two questions to a node.
+/// The pause between two questions to a node.
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -41,8 +41,8 @@ async fn ask_one(round: Arc<Round>, node: u32) -> Vec<Belief> {
     beliefs
 }
 
-/// Where an epoch stands among all: by how many there have been, and of two such the one of the lower node comes later (P1). `7.1`
-/// is the seventh, led by node 1.
+/// The place of an epoch in their order: the counter comes first, and of two epochs with the same counter the
+/// one of the lower node comes later (P1). `7.1` is the seventh, led by node 1.
 fn place(epoch: &str) -> Option<u64> {
     let (counter, leader) = epoch.split_once('.')?;
     let (counter, leader): (u64, u32) = (counter.parse().ok()?, leader.parse().ok()?);

@@ -1,5 +1,6 @@
-//! What clients do while a cluster is tortured. Each workload writes down what it asked and what it was told, and judges that when the
-//! faults of a round are over. Its names begin with the number of the round, so no history grows for ever.
+//! The clients of a cluster under torture. Each workload records its calls and their answers, and
+//! judges them when the faults of a round are over. Its names begin with the number of the round, so
+//! no history grows forever.
 
 mod bank;
 mod channels;
@@ -23,19 +24,19 @@ use crate::arena::{Arena, Mode};
 use crate::check::{Outcome, Verdict};
 use crate::harness::{Answer, Call, Rng, Silence};
 
-/// For one answer. Some nodes are frozen, and a client has better things to do.
+/// The bound for one answer. Some nodes are frozen, and a client must not wait for them long.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Between two calls of a client that was refused.
+/// The pause between two calls of a client that was refused.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Those that count nothing but writes, so that they tell whether writes go on.
+/// The workloads that count only writes, so that they show whether writes go on.
 const WRITES_ALONE: [&str; 4] = ["sets", "bank", "pairs", "ttl"];
 
-/// Done, refused, unknown.
+/// The numbers of calls done, refused and of unknown outcome.
 pub type Counts = BTreeMap<&'static str, [u64; 3]>;
 
-/// One round: the cluster, and what its clients share.
+/// One round: the cluster, and the data that its clients share.
 #[derive(Debug)]
 pub struct Round {
     pub arena: Arc<Arena>,
@@ -44,7 +45,7 @@ pub struct Round {
     stopped: AtomicBool,
     next_value: AtomicU64,
     counts: Mutex<Counts>,
-    /// When the newest write was acknowledged, and the longest time without one, in milliseconds.
+    /// The time of the newest acknowledged write, and the longest time without one, in milliseconds.
     written: AtomicU64,
     silence: AtomicU64,
 }
@@ -63,8 +64,8 @@ pub enum Running {
     Channels(JoinHandle<channels::History>),
 }
 
-/// Those whose promises hold in this mode. In available mode both sides of a split write, and what is merged later keeps every
-/// acknowledged element, but no order and no sum.
+/// Starts the workloads whose promises hold in this mode. In available mode both sides of a split write, and
+/// a later merge keeps every acknowledged element, but no order and no sum.
 pub fn begin(round: &Arc<Round>, rng: &mut Rng) -> Vec<Running> {
     let mut fork = || Rng::new(rng.next());
     let sets = Running::Sets(tokio::spawn(sets::run(round.clone(), fork())));
@@ -86,7 +87,7 @@ pub fn begin(round: &Arc<Round>, rng: &mut Rng) -> Vec<Running> {
 }
 
 impl Running {
-    /// Waits for its clients, which have been told to stop, looks at what there is now, and judges.
+    /// Waits for its clients, which have been told to stop, reads the present state, and judges.
     pub async fn verdict(self, round: &Arc<Round>) -> Verdict {
         const PANICS: &str = "a client does not panic";
         match self {
@@ -125,12 +126,12 @@ impl Round {
         !self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the round began.
     pub fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// One that nobody has had before.
+    /// A value that was never used before.
     pub fn value(&self) -> u64 {
         self.next_value.fetch_add(1, Ordering::Relaxed)
     }
@@ -140,7 +141,7 @@ impl Round {
         format!("{}-{workload}/", self.number)
     }
 
-    /// A call to some node.
+    /// A call to a random node.
     pub async fn ask(&self, rng: &mut Rng, call: Call) -> Result<Answer, Silence> {
         self.ask_at(self.node(rng), call).await
     }
@@ -153,7 +154,7 @@ impl Round {
         rng.below(u64::from(self.arena.nodes())) as u32 + 1
     }
 
-    /// A write to some node. Who was refused waits a moment.
+    /// A write to a random node. A client that was refused waits a moment.
     pub async fn write(&self, workload: &'static str, rng: &mut Rng, call: Call) -> Outcome {
         let outcome = outcome_of(&self.ask(rng, call).await);
         self.count(workload, outcome);
@@ -173,7 +174,7 @@ impl Round {
         }
     }
 
-    /// A linear read that succeeds in the end, when no fault is left.
+    /// A linear read that is repeated until it succeeds, when no fault is left.
     pub async fn read(&self, rng: &mut Rng, path: &str) -> Answer {
         loop {
             match self.ask(rng, Call::get(path)).await {
@@ -187,7 +188,7 @@ impl Round {
         self.counts.lock().expect("nobody panics with it").clone()
     }
 
-    /// When the newest write was acknowledged, in milliseconds.
+    /// The time of the newest acknowledged write, in milliseconds.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -197,7 +198,7 @@ impl Round {
     }
 }
 
-/// Of a write. Nothing was done where the answer says that it is refused; an answer that never came says nothing.
+/// The outcome of a write. A refusal means that nothing was done; a missing answer leaves it unknown.
 fn outcome_of(answer: &Result<Answer, Silence>) -> Outcome {
     match answer {
         Err(Silence::NotSent) => Outcome::Refused,
@@ -211,7 +212,7 @@ fn outcome_of(answer: &Result<Answer, Silence>) -> Outcome {
     }
 }
 
-/// The documents of a page, as key and value.
+/// The documents of a page, as key, value and revision.
 fn items(answer: &Answer) -> Vec<(String, Value, String)> {
     let page = answer.json();
     let items = page["items"].as_array().expect("items");
@@ -219,7 +220,7 @@ fn items(answer: &Answer) -> Vec<(String, Value, String)> {
     items.iter().map(|item| (text(&item["key"]), item["value"].clone(), text(&item["rev"]))).collect()
 }
 
-/// How far the state was that answered.
+/// The index of the state that answered.
 fn index(answer: &Answer) -> u64 {
     answer.header("eldest-index").and_then(|index| index.parse().ok()).expect("an index")
 }

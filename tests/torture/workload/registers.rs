@@ -10,9 +10,9 @@ use crate::linear::{self, Op};
 use crate::registers::Asker;
 
 const CLIENTS: u32 = 4;
-/// Of a reader that stays with one node, so that none waits for another one's answer.
+/// The pause of a reader that stays with one node, so that no reader waits for another's answer.
 const BETWEEN: Duration = Duration::from_millis(10);
-/// Few, so that they meet.
+/// Few, so that clients meet.
 const KEYS: u64 = 4;
 
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Roles that instances contend for, renew, give back, or let run out. Each writes down while it was certain to hold one.
+//! Roles that instances contend for, renew, release, or let lapse. Each records the times in which it
+//! was certain to hold one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ async fn client(round: Arc<Round>, id: u32, mut rng: Rng) -> History {
             break;
         }
         let role = rng.below(ROLES) as u32;
-        // A name of its own for each attempt: an earlier one of unknown outcome may still be granted.
+        // Each attempt has its own name: an earlier one of unknown outcome may still be granted.
         let instance = format!("i{id}.{life}");
         if let Some(token) = acquire(&round, &mut rng, role, &instance, &mut history).await {
             hold(&round, &mut rng, role, &instance, token, &mut history).await;
@@ -81,13 +82,13 @@ async fn acquire(
     Some(token)
 }
 
-/// Until when the holder may believe, counted from when it asked.
+/// The time until which the holder may believe, counted from its call.
 fn certain(invoked: u64, answer: &Value) -> u64 {
     let promised = answer["expires_in_ms"].as_u64().expect("a time").min(TTL_MS);
     invoked + promised.saturating_sub(promised / 100 + 10) * MS
 }
 
-/// Renews for a while, and gives it back, or stops in the middle like a process that is killed.
+/// Renews for a while, and releases the role, or stops in the middle like a process that is killed.
 async fn hold(round: &Round, rng: &mut Rng, role: u32, instance: &str, token: u64, history: &mut History) {
     let tenure = json!({"instance_id": instance, "token": token});
     for _ in 0..rng.below(6) {

@@ -12,7 +12,7 @@ const CLIENTS: u64 = 3;
 const TTL_LEAST_MS: u64 = 1_000;
 const TTL_MOST_MS: u64 = 3_000;
 const MS: u64 = 1_000_000;
-/// By then each has ended, with no fault left: to fail by.
+/// The time within which each must have ended once no fault is left: it only makes the run fail.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ async fn client(round: Arc<Round>, mut rng: Rng) -> Vec<Gone> {
     gone
 }
 
-/// Writes a document and looks until it is not there.
+/// Writes a document, and reads it until it is gone.
 async fn one(round: &Round, rng: &mut Rng) -> Option<Gone> {
     let (document, ttl_ms) = (round.value(), TTL_LEAST_MS + rng.below(TTL_MOST_MS - TTL_LEAST_MS));
     let path = format!("/v1/docs/{}{document}", round.prefix("ttl"));
@@ -49,7 +49,7 @@ async fn one(round: &Round, rng: &mut Rng) -> Option<Gone> {
         tokio::time::sleep(Duration::from_millis(rng.below(ttl_ms / 3))).await;
         if rng.below(4) == 0 {
             let asked = round.now();
-            // Where it is gone, the next read says so.
+            // If it is gone, the next read shows that.
             if round.ask(rng, Call::post(format!("{path}?renew"))).await.is_ok_and(|answer| answer.ok()) {
                 invoked = asked;
             }

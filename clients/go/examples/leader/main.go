@@ -1,4 +1,4 @@
-// One of many instances works, and the next one takes over when it ends, or dies. Run it several times:
+// One of many instances works, and the next one takes over if it ends or dies. Run it several times:
 //
 //	ELDEST_URL=http://127.0.0.1:9000,http://127.0.0.2:9000,http://127.0.0.3:9000 go run ./examples/leader
 package main
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// cleanUp works until ctx ends: this process leads no more then, or is to end.
+// cleanUp works until ctx ends: then this process no longer leads, or has to end.
 func cleanUp(ctx context.Context, token uint64) error {
 	fmt.Printf("leading with token %d\n", token)
 	defer fmt.Println("leading no more")

@@ -32,7 +32,7 @@ test('LeaderFeed: two feeds of a table', async () => {
   await feedB.start({ table });
   await subscribed;
   assert.deepEqual([feedA.isLeader, feedB.isLeader], [true, false]);
-  // Whoever writes until it is heard of needs no knowledge of when a subscription begins.
+  // The write is repeated until it is seen, so it does not matter when a subscription begins.
   let changed = null;
   feedB.on('change', (change) => (changed = change.value));
   await until(async () => (await client(2).docs.put(`${table}/1`, 'x'), changed === 'x'), 'a change');

@@ -32,7 +32,7 @@ test('documents: some end by themselves', async () => {
   await assert.rejects(client().docs.renew(`${prefix}/ttl`), NotFound);
 
   const [role, id] = [unique('role'), unique('process')];
-  // What it holds is given back by who shows the same secret.
+  // Another client gives the role back with the same secret.
   const holder = client();
   const { token } = await holder.roles.acquire(role, { instanceId: 'a', ttlMs: 30_000 });
   const refused = await client(1).docs.put(`${prefix}/role`, 2, { with: { role, token } }).catch((error) => error);
@@ -74,7 +74,7 @@ test('a write whose answer is lost happens once', async (t) => {
   const way = await Way.to(nodes[0], t);
   way.swallow = true;
   const through = new Client([way.url, ...nodes.slice(1)]);
-  // The second attempt is told the first one's result, or it would find the document there.
+  // The second attempt gets the first one's result; otherwise it would find the document there.
   assert.equal((await through.docs.put(key, 1, { ifAbsent: true })).created, true);
 });
 
@@ -159,7 +159,7 @@ test('registry: processes come, are found, and go', async () => {
 });
 
 test('registry: one that is removed registers anew', async () => {
-  // Whoever gives itself a name is guarded by no secret: others may remove it.
+  // A process with a chosen name is guarded by no secret: others may remove it.
   const slave = client().registry({ id: unique('removed'), heartbeatEveryMs: 50, ttlMs: 60_000 });
   await slave.register({ role: 'slave' });
   await client(1).processes.delete(slave.id);

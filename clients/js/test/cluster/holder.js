@@ -1,5 +1,5 @@
-// A process of its own that stands for a role, until it is killed: `node holder.js ROLE`. It says its token once a node serves the
-// connection that the role is held by.
+// A separate process that stands for a role, until it is killed: `node holder.js ROLE`. It prints its token once a node
+// serves the connection that the role is held by.
 
 import { client } from './stage.js';
 

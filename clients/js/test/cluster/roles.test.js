@@ -4,7 +4,7 @@ import { Client, LeaseLost, RoleHeld, RoleNotHeld } from '../../src/index.js';
 import { ELECTION_EVENTS, event, recorded, until } from '../help.js';
 import { client, nodes, unique, Way } from './stage.js';
 
-/** Elections of one role, each by a client of its own at another node; they end with the test. */
+/** Elections of one role, each by its own client at another node; they end with the test. */
 function stand(t, role, count, options = {}) {
   const elections = Array.from({ length: count }, (_, n) => client(n).election(role, options));
   t.after(() => Promise.all(elections.map((election) => election.stop())));
@@ -38,7 +38,7 @@ test('uncontested: the role, a token, the events', async (t) => {
 
 test('contention: one leads at a time, and stop hands over at once', async (t) => {
   const role = unique('contention');
-  // Neither an end of the lease nor of a connection hands over within this test: the release does.
+  // Within this test no lease and no connection ends by itself: only the release hands over.
   const elections = stand(t, role, 5, { ttlMs: 3_600_000, heldBy: 'lease' });
   const tokens = [];
   let leading = 0;
@@ -81,7 +81,7 @@ test('a follower that stops while it waits is granted nothing', async (t) => {
 test('the higher priority is next', async (t) => {
   const role = unique('priority');
   const [first] = stand(t, role, 1);
-  // Neither leaves the line for a moment to ask again.
+  // Neither leaves the waiter queue to ask again within this test.
   const [low] = stand(t, role, 1, { priority: 0, checkEveryMs: 60_000 });
   const [high] = stand(t, role, 1, { priority: 7, checkEveryMs: 60_000 });
   await first.start();
@@ -205,7 +205,7 @@ test('two brokers: elected, other_leader, taken over', async () => {
 
 test('a broker that was replaced, and believes that it leads, changes no state', async (t) => {
   const [role, key] = [unique('broker'), unique('state')];
-  // It renews once in half an hour: as one that stands still does.
+  // It renews once in half an hour, like a process that stands still.
   const still = { role, ttlMs: 3_600_000, heartbeatEveryMs: 1_700_000 };
   const [a, b] = [client(0).broker({ ...still, address: 'a:1' }), client(1).broker({ ...still, address: 'b:1' })];
   t.after(() => Promise.all([a.stop(), b.stop()]));

@@ -9,10 +9,10 @@ if (NODES.length === 0) throw new Error('ELDEST_NODES names no nodes; use ./run-
 
 export const nodes = NODES;
 
-/** Names that no other test and no other run has. */
+/** A name that no other test and no other run has. */
 export const unique = (name) => `js/${name}/${globalThis.crypto.randomUUID()}`;
 
-/** A client whose nodes begin with the one of this number. */
+/** A client whose list of nodes begins with the one of this number. */
 export function client(first = 0, options = {}) {
   const at = first % NODES.length;
   return new Client([...NODES.slice(at), ...NODES.slice(0, at)], { token: process.env.ELDEST_TOKEN, ...options });

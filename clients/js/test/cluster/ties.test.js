@@ -17,7 +17,7 @@ test('a holder that is killed: another one leads long before the ttl is over', a
   await next.start();
   assert.equal(next.isLeader, false);
   child.kill('SIGKILL');
-  // The ttl of the one that was killed is an hour.
+  // The ttl of the killed holder is an hour.
   await until(() => next.isLeader, 'the next one leads');
   assert.ok(next.token > Number(first));
 });
@@ -52,7 +52,7 @@ test('the way to the node that it is tied to is cut: it holds on, under the same
   const guard = await tied.lock(role, { ttlMs: 3_600_000 });
   await until(() => way.connections > 0, 'it is tied');
   way.close();
-  // As the node would that has served it, were the old number still the newest: the lock outlasts it.
+  // If the old number were still the newest, the node that served it would end the lease: the lock outlasts that time.
   await assert.rejects(holder.lock(role, { waitMs: 3_000 }), { code: 'role_held' });
   assert.equal(guard.held, true);
   assert.equal((await holder.roles.get(role)).token, guard.token);

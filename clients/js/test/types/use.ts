@@ -1,4 +1,4 @@
-// A program that uses everything: it has to compile, and what is marked has to be refused.
+// A program that uses everything: it has to compile, and the marked lines have to be refused.
 
 import { Broker, Client, Election, FeedCompacted, Indeterminate, leaderOnly, LockGuard, RoleHeld, RoleNotHeld, withElection } from 'eldest-client';
 import { LeaderFeed } from 'eldest-client/leader-feed';

@@ -1,4 +1,4 @@
-"""Eldest, blocking: who leads, who holds a lock, which processes live, and small documents that all agree on.
+"""Eldest, blocking: who leads, who holds a lock, which processes are alive, and small documents that all agree on.
 
 The same verbs for asyncio are in `eldest.aio`.
 """

@@ -1,4 +1,4 @@
-"""Many commands at once: lines of a stream, each a call of its own under a key of its own. No socket, no clock."""
+"""Many commands at once: lines of a stream, each a separate call under its own key. No socket, no clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._retry import MAYBE_APPLIED, NOT_APPLIED
 from .errors import EldestError, Indeterminate, Problem, Unavailable, problem
 from .models import Applied, Fields, Json
 
-#: What a node decides at once. More would only wait there, and be sent again where one of them is to be.
+#: A node decides this many at once. More would only wait there, and would be sent again if one of them has to be.
 LINES_MOST = 1024
 BYTES_MOST = 1 << 20
 
@@ -36,7 +36,7 @@ class Line:
 
 
 def chunks(commands: Commands) -> Iterator[list[Line]]:
-    """What is sent at once, in order."""
+    """The lines that are sent at once, in order."""
     chunk: list[Line] = []
     size = 0
     for place, (storage_cmd, payload) in enumerate(commands):
@@ -52,7 +52,7 @@ def chunks(commands: Commands) -> Iterator[list[Line]]:
 
 
 def take(lines: list[Line], body: bytes, told: list[Applied | EldestError]) -> list[Line]:
-    """Notes what a node has said of these lines; gives back those that are to be tried again."""
+    """Notes the node's answers to these lines; returns the lines that have to be retried."""
     answers = [answer for answer in body.split(b"\n") if answer]
     answers += [b""] * (len(lines) - len(answers))
     left = []

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: A head of an answer is some hundred bytes; beyond this it is not one of ours.
+#: The head of an answer is a few hundred bytes; a head longer than this is not from a node.
 HEAD_BYTES_MOST = 64 << 10
 #: A page is at most 4 MiB and a document 1 MiB; a whole-data document may be larger, but no client asks for one.
 BODY_BYTES_MOST = 64 << 20
 
 
 class Malformed(Exception):
-    """The bytes are not an HTTP answer that this client takes."""
+    """The bytes are not an HTTP answer that this client accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`path` is encoded already, with its query."""
+    """`path` is already encoded, with its query."""
 
     method: str
     path: str
@@ -67,7 +67,7 @@ def _header(line: str) -> tuple[str, str]:
 
 
 class Body:
-    """Takes the bytes behind a head, gives back what they say. `done` once the body has ended."""
+    """Takes the bytes after a head and returns their content. `done` once the body has ended."""
 
     def __init__(self, head: Head) -> None:
         self.done = False
@@ -108,7 +108,7 @@ class Body:
             raise Malformed("the answer was cut short")
 
     def _step(self, out: bytearray) -> bool:
-        """One piece; False where more bytes are needed."""
+        """Reads one piece; False if more bytes are needed."""
         if self._state == "until-close":
             out += self._buffer
             self._buffer.clear()

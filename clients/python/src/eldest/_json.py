@@ -7,10 +7,10 @@ from typing import Any
 
 
 def loads(text: str | bytes) -> Any:
-    """As `json.loads`, but for whole numbers of more digits than Python converts: they are `inf`, as `1e400` is.
+    """Like `json.loads`, except that an integer with more digits than Python converts becomes `inf`, as `1e400` does.
 
-    A cluster takes no such number any more, and gives back what it took before it refused them. One of them must not keep a reader from
-    what comes with it.
+    A cluster no longer accepts such numbers, but still returns those that it accepted before. One of them must not keep
+    a reader from the data that comes with it.
     """
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Until when a grant may be believed. Arithmetic only: no clock, no network."""
+"""Computes how long a grant may be believed. Arithmetic only: no clock, no network."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 #: Clocks of two machines run apart by less than this share of a lease ...
 DRIFT_SHARE = 0.01
-#: ... and are read so late at most.
+#: ... and are read at most this late.
 DRIFT_FIXED_S = 0.010
 
 
 def steady_now() -> float:
-    """Seconds on a clock that nobody sets, and that goes on while the machine sleeps.
+    """Seconds on a clock that is never set, and that goes on while the machine sleeps.
 
-    `time.monotonic` stands still on Linux while the machine is suspended; a holder that woke up would believe
-    in a lease that ended in the meantime.
+    `time.monotonic` stands still on Linux while the machine is suspended; a holder that woke up would believe in a
+    lease that ended in the meantime.
     """
     return time.clock_gettime(_BOOT_CLOCK) if _BOOT_CLOCK is not None else time.monotonic()
 
@@ -25,7 +25,7 @@ _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A grant, and the moment of the holder's own clock from which on it is not believed any more."""
+    """A grant, and the moment of the holder's own clock at which the belief in it ends."""
 
     token: int
     until: float

@@ -1,15 +1,15 @@
-"""Server-sent events out of bytes. No socket."""
+"""Parses server-sent events from bytes. No socket."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: A message of a channel is at most 1 MiB, and JSON may take six bytes for one of a text.
+#: A message of a channel is at most 1 MiB, and JSON may take six bytes for one byte of text.
 EVENT_BYTES_MOST = 8 << 20
 
 
 class TooLong(Exception):
-    """An event is longer than any that the cluster sends."""
+    """An event is longer than any event of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class SseParser:
         self._size = 0
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that `data` completes; comments are passed over."""
+        """The events that `data` completes; comments are skipped."""
         self._rest += data
         *lines, rest = self._rest.split(b"\n")
         self._rest = bytearray(rest)

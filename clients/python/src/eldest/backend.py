@@ -1,4 +1,5 @@
-"""What elections, locks and brokers need of whatever keeps the roles: the cluster (`Client`), or memory (`MemoryBackend`)."""
+"""The interface of the store of roles that elections, locks and brokers need: the cluster (`Client`), or memory
+(`MemoryBackend`)."""
 
 from __future__ import annotations
 
@@ -42,15 +43,15 @@ class Backend(Protocol):
         """A longer lease, or `LeaseLost`."""
 
     async def release(self, role: str, instance_id: str, token: int, *, deadline: float | None = None) -> None:
-        """The role is free at once; `LeaseLost` where it was not held under this token."""
+        """The role is free at once; `LeaseLost` if it was not held under this token."""
 
     async def elect(
         self, role: str, instance_id: str, *, ttl: float = 30.0, address: str | None = None, metadata: Json = None
     ) -> Grant:
-        """That instance has the role from now on, whoever had it before."""
+        """Gives the role to that instance from now on, even if another held it."""
 
     async def role(self, role: str) -> RoleState:
-        """Who has it."""
+        """The holder of the role."""
 
     def watch(
         self,

@@ -1,7 +1,7 @@
-"""What a call can end with, besides its answer.
+"""The errors that a call can end with.
 
-`Problem` and its kinds are answers of the cluster. `Unavailable` and `Indeterminate` are what is left when
-the deadline passed without one: the first means *surely not applied*, the second *maybe applied*.
+`Problem` and its kinds are answers of the cluster. `Unavailable` and `Indeterminate` mean that the deadline passed
+without an answer: the first means *surely not applied*, the second *maybe applied*.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Problem(EldestError):
         self.status = status
         self.detail = detail
         self.retryable = retryable
-        #: All members of the problem document, those that are particular to its code included.
+        #: All members of the problem document, including those of its code.
         self.members: Mapping[str, Any] = members or {}
 
     @property
@@ -34,7 +34,7 @@ class Problem(EldestError):
 
     @property
     def leader_url(self) -> str | None:
-        """The leader's URL, where the node that answered knew one."""
+        """The leader's URL, if the node that answered knew one."""
         leader = self.members.get("leader_node")
         return _text(leader.get("url")) if isinstance(leader, dict) else None
 
@@ -44,16 +44,17 @@ class NotFound(Problem):
 
 
 class PreconditionFailed(Problem):
-    """The document has another revision than the one that the write depended on."""
+    """The document does not have the revision that the write depended on."""
 
     @property
     def current_rev(self) -> str | None:
-        """Its revision now; None where there is no document."""
+        """Its revision now; None if it does not exist."""
         return _text(self.members.get("current_rev"))
 
 
 class RoleNotHeld(Problem):
-    """A write was to be made in the name of a role, whose token this is not, or no longer: nothing was written, and nothing will be."""
+    """The write was in the name of a role, and its token is not, or no longer, the role's: nothing was written, and
+    nothing will be."""
 
     @property
     def role(self) -> str | None:
@@ -61,7 +62,7 @@ class RoleNotHeld(Problem):
 
 
 class RoleHeld(Problem):
-    """Another instance has the role. `outcome` is `other_leader`, or `conflict`: it was free when the call came."""
+    """Another instance has the role. `outcome` is `other_leader`, or `conflict`: the role was free when the call came."""
 
     @property
     def outcome(self) -> str:
@@ -93,7 +94,7 @@ class LeaseLost(Problem):
 
 
 class FeedCompacted(Problem):
-    """What follows the id that was named is no longer kept. Read anew what you mirror, then go on from now."""
+    """The events after the given id are no longer kept. Read your copy again, then go on from now."""
 
     @property
     def oldest(self) -> str | None:
@@ -102,7 +103,7 @@ class FeedCompacted(Problem):
 
 
 class BadAnswer(EldestError):
-    """What came back is not what this cluster answers: another server, or a proxy's page."""
+    """The answer is not one of this cluster: it is from another server, or a proxy's page."""
 
 
 class Unavailable(EldestError):
@@ -124,7 +125,7 @@ _KINDS: dict[str, type[Problem]] = {
 
 
 def problem(status: int, document: object) -> Problem:
-    """The problem of an answer, of the kind that its code says."""
+    """The problem of an answer, of the kind that its code names."""
     members: dict[str, Any] = document if isinstance(document, dict) else {}
     code = _text(members.get("code")) or "unknown"
     detail = _text(members.get("detail")) or _text(members.get("title")) or ""

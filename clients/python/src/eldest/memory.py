@@ -1,6 +1,6 @@
 """Roles in memory, for the tests of programs that use this library: the same rules, no cluster.
 
-Everything that shares a `MemoryBackend` sees the same roles. It belongs to one event loop.
+All users of one `MemoryBackend` see the same roles. It belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .models import FeedEvent, Grant, Json, Leader, Renewal, RoleState
 
 __all__ = ["MemoryBackend"]
 
-#: A test that leaves a watch unread keeps the newest of so many events.
+#: If a test leaves a watch unread, it keeps this many of the newest events.
 EVENTS_MOST = 1024
 
 
@@ -127,7 +127,7 @@ class MemoryBackend:
         return watch
 
     def expire(self, role: str) -> None:
-        """Ends the lease now, as if its ttl had passed: so that a test of a take-over need not wait for it."""
+        """Ends the lease now, as if its ttl had passed, so that a test of a take-over need not wait for it."""
         if self._role(role).held is not None:
             self._end(role, "expired")
 
@@ -158,7 +158,7 @@ class MemoryBackend:
             self._lose(role, entry, entry.held, reason)
         waiting = [waiter for waiter in entry.waiters if not waiter.granted.done()]
         if waiting:
-            first = max(waiting, key=lambda waiter: waiter.priority)  # of equals the one that came first
+            first = max(waiting, key=lambda waiter: waiter.priority)  # among equals, the one that came first
             entry.waiters.remove(first)
             first.granted.set_result(self._grant(role, entry, first.leader, first.ttl).held.token)
 
@@ -173,7 +173,7 @@ class MemoryBackend:
             done, _ = await asyncio.wait([waiter.granted], timeout=wait)
             return bool(done)
         finally:
-            waiter.granted.cancel()  # one that was granted stays so
+            waiter.granted.cancel()  # a granted one stays granted
             if waiter in entry.waiters:
                 entry.waiters.remove(waiter)
 

@@ -1,4 +1,4 @@
-"""What the cluster answers, as values. Durations are seconds; `Json` is whatever JSON holds."""
+"""The cluster's answers, as values. Durations are seconds; `Json` is any JSON value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Level = Literal["linear", "leader", "local"]
 
 
 class Holder(Protocol):
-    """A grant of a role: a lock, an election and a broker are one. Without a token it is over."""
+    """A grant of a role: a lock, an election and a broker are one. Without a token the grant is over."""
 
     @property
     def role(self) -> str: ...
@@ -22,7 +22,7 @@ class Holder(Protocol):
     def token(self) -> int | None: ...
 
 
-#: In whose name a document is written: a role and its token, or what has both.
+#: The holder in whose name a document is written: a role and its token, or an object with both.
 IfRole = tuple[str, int | None] | Holder
 
 
@@ -49,7 +49,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What commands gave: `results` has one item a command."""
+    """The results of commands: `results` has one item for each command."""
 
     index: int
     epoch: str
@@ -85,7 +85,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class RoleState:
-    """A role as the cluster has it; `leader` and `token` are None where nobody has it."""
+    """A role in the cluster; `leader` and `token` are None if it is not held."""
 
     role: str
     leader: Leader | None
@@ -98,7 +98,7 @@ class RoleState:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """An entry of the registry. `channel` is where messages for it go."""
+    """An entry of the registry. Messages for it go to `channel`."""
 
     id: str
     identifier: str
@@ -122,7 +122,7 @@ class FeedEvent:
 
 
 class Fields:
-    """The members of an answer, each checked as it is taken out."""
+    """The members of an answer, each checked when it is read."""
 
     def __init__(self, document: object, what: str = "an answer") -> None:
         if not isinstance(document, dict):

@@ -29,6 +29,6 @@ class RealCluster(unittest.IsolatedAsyncioTestCase):
         return client
 
     def clients(self) -> list[aio.Client]:
-        """One for each node, that asks this node first."""
+        """One client for each node, which asks this node first."""
         urls = nodes()
         return [self.client(urls[at:] + urls[:at]) for at in range(len(urls))]

@@ -33,7 +33,7 @@ class Documents(RealCluster):
                     pass
                 return event.data
 
-            # It listens from here on.
+            # From here on the feed is open.
             self.assertEqual((await asyncio.wait_for(anext(feed), PATIENCE)).kind, "bookmark")
             await client.put(f"{prefix}/ttl", 1, ttl=5.0)
             self.assertEqual((await change())["value"], 1)
@@ -151,7 +151,7 @@ class Processes(RealCluster):
             heard = Heard(registry, ["slave_registered", "slave_removed"])
             async with asyncio.timeout(PATIENCE):
                 while not heard.events:  # until the subscription has begun
-                    await client.register(self.name("p"), name, role="slave", ttl=5.0)  # longer than the other one without heartbeats
+                    await client.register(self.name("p"), name, role="slave", ttl=5.0)  # longer than the other entry lasts without heartbeats
                     await asyncio.sleep(0.05)
             other = heard.events[0][1]
             self.assertEqual((other.identifier, other.role), (name, "slave"))
@@ -159,7 +159,7 @@ class Processes(RealCluster):
             self.assertEqual((await client.process(name)).role, "master")
             await client.unregister(name)
             async with asyncio.timeout(PATIENCE):
-                while await registry.get(name) is None:  # until a heartbeat has written it anew
+                while await registry.get(name) is None:  # until a heartbeat has written it again
                     await asyncio.sleep(0.01)
 
     async def test_master_and_slaves_of_an_election(self) -> None:

@@ -72,7 +72,7 @@ class Elections(RealCluster):
 
     async def test_the_follower_hears_of_the_leader_and_takes_over(self) -> None:
         role, (one, *_, other) = self.name(), self.clients()
-        # Neither an end of the lease nor of a connection hands over within this test: the release does.
+        # Within this test no lease and no connection ends by itself: only the release hands over.
         first = Election(one, role, instance_id="a", ttl=3600.0, held_by="lease")
         second = Election(other, role, instance_id="b")
         heard = Heard(second, ["new_leader", "leader_acquired", "leader_lost", "new_state", "subscribe_started"])
@@ -119,7 +119,7 @@ class Elections(RealCluster):
         await election.start()
         token = election.token
         renewed = asyncio.Event()
-        renew, left = election._backend.renew, 5  # one each third of the ttl: longer than it
+        renew, left = election._backend.renew, 5  # one in each third of the ttl: together they take longer than it
 
         async def counted(*args: object, **options: object) -> object:
             nonlocal left
@@ -207,7 +207,7 @@ class LocksAndBrokers(RealCluster):
 
     async def test_a_broker_that_was_replaced_and_believes_that_it_leads_changes_no_state(self) -> None:
         role, key, clients = self.name(), self.name("state"), self.clients()
-        # It renews once in half an hour: as one that stands still does.
+        # It renews once in half an hour, like a process that stands still.
         first, second = (
             Broker(client, at, role=role, ttl=3600.0, heartbeat=1700.0) for client, at in ((clients[0], "a:1"), (clients[-1], "b:1"))
         )

@@ -9,7 +9,7 @@ from eldest.aio import Election
 
 from .support import PATIENCE, RealCluster, nodes
 
-#: Says its token once a node serves the connection that its role is held by.
+#: Prints its token once a node serves the connection that its role is held by.
 TOLD = """
 import asyncio, sys, time
 from contextlib import asynccontextmanager
@@ -37,7 +37,7 @@ async def hold():
 asyncio.run(hold())
 """
 
-#: The same, by the form that blocks.
+#: The same in the blocking form.
 PLAIN_HOLDER = TOLD + """
 client = eldest.Client(sys.argv[2].split(","))
 told(client.aio)
@@ -65,7 +65,7 @@ class Killed(RealCluster):
             self.addAsyncCleanup(following.stop)
             self.assertFalse(following.is_leader)
             child.kill()
-            self.assertTrue(await following.wait_until_leader(PATIENCE))  # the ttl of the one that was killed is an hour
+            self.assertTrue(await following.wait_until_leader(PATIENCE))  # the ttl of the killed holder is an hour
             assert following.token is not None
             self.assertGreater(following.token, first)
         finally:

@@ -1,4 +1,4 @@
-"""A cluster that speaks TLS. The environment names its nodes, its CA and, as ID=PID, its processes, of which the leader's is killed."""
+"""A cluster that speaks TLS. The environment names its nodes, its CA and, as ID=PID, its processes; the leader's is killed."""
 
 from __future__ import annotations
 

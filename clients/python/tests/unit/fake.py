@@ -1,4 +1,4 @@
-"""A fake cluster in this process: HTTP nodes over one state, which can be made to fail in every way that a network can."""
+"""A fake cluster in this process: HTTP nodes over one state, which can fail in every way that a network can."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .fake_state import Answer, State, problem
 
 Kind = Literal["cut_before", "cut_after", "refuse_503", "refuse_429", "refuse_421", "lost_504", "done_504", "hang", "hang_after", "garbage"]
 
-#: A node breaks silences as the real one does, only sooner.
+#: A node sends signs of life into silences like a real one, only sooner.
 SILENCE_S = 0.2
 
 
@@ -42,7 +42,7 @@ class Seen:
 
 
 def raw(text: str) -> str:
-    """JSON text, to be sent as it is."""
+    """JSON text, sent unchanged."""
     return f"raw {text.encode().hex()}"
 
 
@@ -51,7 +51,7 @@ def dumps(value: Any) -> str:
 
 
 class FakeCluster:
-    """`with FakeCluster() as cluster:`; `cluster.urls` are its nodes'."""
+    """`with FakeCluster() as cluster:`; `cluster.urls` are the URLs of its nodes."""
 
     def __init__(self, nodes: int = 3) -> None:
         self.state = State()
@@ -72,7 +72,7 @@ class FakeCluster:
             self.kill(number)
 
     def kill(self, node: int) -> None:
-        """Its connections are cut, and nobody listens there any more."""
+        """The node's connections are cut, and its port is closed."""
         server = self.servers[node]
         if not server.dead:
             server.dead = True
@@ -106,7 +106,7 @@ class _Server(ThreadingHTTPServer):
         self.dead = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the tests."""
+        """Clients that disconnect are part of the tests."""
 
 
 class _Node(BaseHTTPRequestHandler):
@@ -156,7 +156,7 @@ class _Node(BaseHTTPRequestHandler):
             self.answer(*problem(status, code, leader_node=leader), {})
 
     def ask(self, seen: Seen) -> tuple[int, Any, dict[str, str]]:
-        """As the cluster would: a call with a key that was answered is told the same again."""
+        """Acts like the cluster: a call with a key that was answered gets the same answer again."""
         key = seen.headers.get("idempotency-key")
         split = urlsplit(seen.path)
         parts = [unquote(part) for part in split.path.strip("/").split("/")]
@@ -328,7 +328,7 @@ class _Node(BaseHTTPRequestHandler):
         return (status, body, {}) if status != 200 else self.stream(lambda: self.tied(body))
 
     def tied(self, body: dict[str, Any]) -> None:
-        """Open until the server ends: what becomes of a lease when it closes is for real nodes."""
+        """Stays open until the server ends: only real nodes act on its end."""
         self.begin()
         self.piece(_event("tied", {"kind": "tied", **body}))
         while not cast(_Server, self.server).dead:
@@ -365,7 +365,7 @@ def _named(data: dict[str, Any]) -> str:
 
 
 def until(condition: Any, within: float = 60.0) -> bool:
-    """For plain threads: looks again until it holds."""
+    """For plain threads: checks again until it is true."""
     ends = time.monotonic() + within
     while time.monotonic() < ends:
         if condition():

@@ -45,9 +45,9 @@ class State:
     token: int = 0
     index: int = 0
     seat: int = 0
-    #: Answers say no longer than this, whatever the ttl.
+    #: No answer names a longer time than this, for any ttl.
     lease_most_ms: int | None = None
-    #: A waited grant is told so long after it was given.
+    #: The answer to a call that waited comes this long after its grant.
     grant_delay: float = 0.0
     feed_kept_from: int = 0
 
@@ -94,7 +94,7 @@ class State:
         while True:
             self.expire()
             held = self.roles.get(role)
-            if waited and gone():  # whoever has gone is granted nothing
+            if waited and gone():  # a caller that has gone is granted nothing
                 return self.refused(role, held)
             if held is not None and held.leader["instance_id"] == leader["instance_id"]:
                 held.leader, held.ttl_ms, held.until = leader, ttl_ms, time.monotonic() + ttl_ms / 1000
@@ -215,7 +215,7 @@ class State:
     # Documents
 
     def former(self, if_role: str | None) -> Answer | None:
-        """The refusal of a write that names a role under a token that is not, or no longer, its own."""
+        """The refusal of a write that names a role under a token that is not, or no longer, the role's."""
         if if_role is None:
             return None
         name, token = if_role.rsplit("; token=", 1)

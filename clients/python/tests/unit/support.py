@@ -1,4 +1,4 @@
-"""What several tests need."""
+"""Helpers that several tests need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers of which one writes, their state, and locks."""
+"""Brokers, one of which writes; their state; and locks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Brokers(unittest.IsolatedAsyncioTestCase):
         asking = asyncio.create_task(broker.try_elect())
         await asyncio.sleep(0.3)
         self.assertFalse(broker.is_leader or asking.done())
-        self.backend.expire("broker")  # as the cluster does, a second after the connection of a process that was killed
+        self.backend.expire("broker")  # like the cluster, a second after the connection of a killed process
         self.assertEqual(await asyncio.wait_for(asking, PATIENCE), ElectionResult("already_leader"))
         self.assertTrue(broker.is_leader)
         self.assertGreater(broker.token or 0, earlier.token)
@@ -86,7 +86,7 @@ class Brokers(unittest.IsolatedAsyncioTestCase):
                 await asyncio.wait_for(granted.wait(), PATIENCE)
                 if answered_first:
                     with patch.object(self.backend, "role", return_value=RoleState("broker", None, None)):
-                        await broker.stop()  # it is asked before the grant, and answers so
+                        await broker.stop()  # the stop comes before the grant, and the call answers so
                 else:
                     await broker.stop()
                 go_on.set()
@@ -205,13 +205,13 @@ class States(ClusterCase):
 
 
 class StatesOfBrokers(ClusterCase):
-    """The first broker stood still while the second one was elected, and has heard nothing of it."""
+    """The first broker stood still while the second was elected, and has heard nothing of it."""
 
     async def asyncSetUp(self) -> None:
         self.one = self.client()
         # It renews after longer than any test waits.
         self.a, self.b = (Broker(self.one, at, role="jobs/\u00e9", ttl=3600.0, heartbeat=1700.0) for at in ("a:1", "b:1"))
-        self.a._keeper._tied = False  # a connection that opens late would tell it
+        self.a._keeper._tied = False  # a connection that opens late would inform it
         self.first, self.second = (StateDoc(self.one, "queue", default=[], broker=broker) for broker in (self.a, self.b))
         await self.a.try_elect()
         await self.first.update(lambda jobs: [*jobs, 1])
@@ -230,7 +230,7 @@ class StatesOfBrokers(ClusterCase):
             await self.first.swap([1, 2], self.known)
         self.assertEqual((caught.exception.role, self.a.is_leader, self.a.token), ("jobs/\u00e9", False, None))
         await heard.until_heard("leader_lost")
-        self.assertEqual(len(self.cluster.calls("PUT", "queue")), 2)  # one of them was refused, and not made again
+        self.assertEqual(len(self.cluster.calls("PUT", "queue")), 2)  # one of them was refused, and not repeated
         for write in (self.first.update(lambda jobs: [*jobs, 3]), self.first.swap([], self.known), self.first.create_if_not_exists([])):
             with self.assertRaises(RoleNotHeld):
                 await write
@@ -249,7 +249,7 @@ class StatesOfBrokers(ClusterCase):
         self.a._keeper._tied = True
         self.assertEqual(await self.a.try_elect(), ElectionResult("elected"))
         await heard.until_heard("leader_lost")
-        # The new lease has a connection of its own, and goes on.
+        # The new lease has a separate connection, and goes on.
         await self.seen("POST", f"token={self.a.token}&")
         await self.first.swap([1, 2], self.known)
         self.assertEqual((self.a.is_leader, heard.names), (True, ["leader_lost"]))

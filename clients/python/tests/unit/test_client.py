@@ -40,7 +40,7 @@ class Documents(ClusterCase):
         self.assertEqual((await client.get("k")).value, 1)
         await client.delete("k", if_role=(grant.role, grant.token))
         asked = len(self.cluster.seen)
-        with self.assertRaises(RoleNotHeld):  # what has lost its role says so itself
+        with self.assertRaises(RoleNotHeld):  # a holder that has lost its role has no token
             await client.put("k", 1, if_role=("r", None))
         self.assertEqual(len(self.cluster.seen), asked)
 
@@ -90,7 +90,7 @@ class Documents(ClusterCase):
                 assert isinstance(said, Applied)
                 self.assertEqual(said.results, [{"n": number}])
         self.assertEqual(len(self.cluster.state.replies), 1800)
-        # Three thousands, the last one shorter, and each again for what was refused.
+        # Three chunks, the last one shorter, and each again for the refused commands.
         self.assertEqual(len(self.cluster.calls("POST", "/v1/commands")), 6)
         self.assertEqual(await client.bulk([]), [])
 
@@ -104,7 +104,7 @@ class Documents(ClusterCase):
 
 class Failures(ClusterCase):
     async def write_through(self, kind: Any, times: int = 1) -> None:
-        """A write meets the fault, is tried again under one key, and is applied once."""
+        """A write meets the fault, is retried under one key, and is applied once."""
         client = self.client()
         self.cluster.fail(kind, "PUT", "/v1/docs/k", times=times)
         await client.put("k", 1, if_absent=True)
@@ -187,7 +187,7 @@ class Failures(ClusterCase):
     async def test_unavailable_means_surely_not_applied(self) -> None:
         client = self.client(deadline=9.0)
         self.cluster.fail("refuse_503", "PUT", "/v1/docs/k", times=1000)
-        # One that is not answered in its time is rightly in doubt: each has three seconds, the last one, too.
+        # An unanswered attempt would rightly be in doubt: each has three seconds, the last one too.
         with patch("eldest._retry.ATTEMPT_LEAST_S", 3.0), self.assertRaises(Unavailable):
             await client.put("k", 1)
         self.assertEqual(self.cluster.state.docs, {})

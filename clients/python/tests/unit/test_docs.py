@@ -1,4 +1,4 @@
-"""What the documents say is there, and runs."""
+"""The examples of the documents exist, and run."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .support import PATIENCE, Clock, ClusterCase, Heard
 
 
 class DistantBackend(MemoryBackend):
-    """A call that has left is granted a little later, whether its caller still waits or not."""
+    """A call that has left is granted a little later, even if its caller does not wait any more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class Cases:
                 self.assertEqual(await heard.until_heard("new_leader", 2), ("new_leader", "b"))
 
     async def test_it_elects_itself_over_another(self: Any) -> None:
-        # It hears of it by the feed: no renewal is due within this test.
+        # It learns this from the feed: no renewal is due within this test.
         first_one = self.started(instance_id="a", ttl=3600.0, renew_every=1000.0, held_by="lease")
         async with first_one as (first, heard), self.started(instance_id="b") as (second, _):
             token = await second.elect()
@@ -399,7 +399,7 @@ class OverHttp(Cases, ClusterCase):
 
     async def test_no_cluster_at_the_start_is_an_error_and_no_leader(self) -> None:
         down = self.cluster.fail("refuse_503", "POST", "/acquire", times=1000)
-        # An attempt has a third of it: a machine that is busy answers in that time, too.
+        # An attempt has a third of it: a busy machine answers in that time too.
         self.backend._transport.deadline = 6.0
         async with self.started() as (election, heard):
             self.assertFalse(election.is_leader)
@@ -425,7 +425,7 @@ class OverHttp(Cases, ClusterCase):
         self.assertEqual(election.status, "stopped")
 
     async def test_a_shorter_lease_than_asked_for_is_renewed_in_its_time(self) -> None:
-        self.cluster.state.lease_most_ms = 6_000  # a busy machine renews in two thirds of it, and not in the ten seconds of the ttl asked for
+        self.cluster.state.lease_most_ms = 6_000  # a busy machine renews within two thirds of this, and not within the ten seconds of the requested ttl
         async with self.started() as (election, heard):
             await self.seen("POST", "/renew", 2)
             self.assertTrue(election.is_leader)

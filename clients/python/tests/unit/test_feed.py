@@ -18,7 +18,7 @@ async def take(feed: Feed, count: int) -> list[Any]:
 
 class OfEvents(ClusterCase):
     async def begin(self, feed: Feed) -> asyncio.Task[list[Any]]:
-        """Reads, and returns once the reader has been told where it begins."""
+        """Reads, and returns once the reader knows its position."""
         reading = asyncio.create_task(take(feed, 1))
         async with asyncio.timeout(PATIENCE):
             while feed.last_id is None:

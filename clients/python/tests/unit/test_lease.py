@@ -1,4 +1,4 @@
-"""How long a grant is believed: by a clock that the test moves."""
+"""The time for which a grant is believed, by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Arithmetic(unittest.TestCase):
 
 
 class Believing(unittest.IsolatedAsyncioTestCase):
-    """`held` asks the clock, and no timer has to have run for it."""
+    """`held` asks the clock, and does not depend on a timer."""
 
     def setUp(self) -> None:
         self.clock = Clock()
@@ -96,7 +96,7 @@ class Believing(unittest.IsolatedAsyncioTestCase):
         sent: list[float] = []
 
         async def late(role: str, instance: str, token: int, **options: float) -> Renewal:
-            """What it grants lasts beyond the answer; but the lease before had run out by then."""
+            """The new lease would outlast the answer, but the lease before had run out by then."""
             sent.append(self.clock.at)
             if len(sent) > 1:
                 raise LeaseLost("lease_lost", 410)

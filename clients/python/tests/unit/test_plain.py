@@ -208,9 +208,9 @@ class Plain(unittest.TestCase):
 
 
 class SameVerbs(unittest.TestCase):
-    """Whatever one form has the other one has, with the same names and defaults."""
+    """Both forms have the same verbs, names and defaults."""
 
-    #: Of the asyncio form alone: what makes a backend of it, and what only an event loop needs.
+    #: Only the asyncio form has these: they make a backend of it, or only an event loop needs them.
     ALONE = {"Client": {"now", "watch", "tie"}, "Election": {"role_was_acquired", "role_was_lost", "look_again", "emit", "told"}}
     PARAMETERS_ALONE = {"clock", "deadline", "on_open", "instance_id", "tie"}
 

@@ -1,4 +1,4 @@
-"""A call's way over the nodes, and what it ends with."""
+"""A call's way over the nodes, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lease that ends with a connection: what is believed when that breaks, and what the next renewal names."""
+"""A lease that ends with a connection: the belief after a break, and the number that the next renewal names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TTL = 10.0
 
 
 class Line:
-    """One connection, as the node sees it."""
+    """One connection, from the node's side."""
 
     def __init__(self, number: int, grace: float) -> None:
         self.number = number
@@ -30,7 +30,7 @@ class Line:
 
 
 class TiedBackend(MemoryBackend):
-    """Keeps what renewals name; a test ends connections, and renewals."""
+    """Keeps the numbers that renewals name; a test ends connections, and renewals."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock=clock)

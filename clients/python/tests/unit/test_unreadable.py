@@ -1,4 +1,4 @@
-"""Values that a cluster took before it refused them: no reader stops at one."""
+"""Values that a cluster accepted before it refused them: they stop no reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .support import PATIENCE, ClusterCase
 
 DIGITS = "7" * 5000
 
-#: What a cluster sends, and what Python makes of it.
+#: Values that a cluster sends, and their values in Python.
 VALUES = {
     "1e400": math.inf,
     "-1E400": -math.inf,

@@ -1,1 +1,1 @@
-"""The blocking form: each verb runs the asyncio one on a loop in a thread of its own."""
+"""The blocking form: each verb runs the asyncio one on an event loop in a separate thread."""

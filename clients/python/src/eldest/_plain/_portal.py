@@ -1,6 +1,6 @@
-"""The one event loop, in a daemon thread, on which everything of the blocking form runs.
+"""The one event loop, in a daemon thread, on which the whole blocking form runs.
 
-So renewals go on while the program blocks, and the logic is that of the asyncio form, to the letter.
+So renewals go on while the program blocks, and the logic is exactly that of the asyncio form.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Portal:
             yield item
 
     def forget(self) -> None:
-        """In a forked child the thread is gone: what was made before the fork is not to be used there."""
+        """In a forked child the thread is gone: objects made before the fork must not be used there."""
         self._lock = threading.Lock()
         self._loop = None
 
@@ -78,7 +78,7 @@ def _running() -> asyncio.AbstractEventLoop | None:
 
 
 def in_a_thread(listener: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The listener, run where it may block; a coroutine function has a loop of its own there."""
+    """The listener, run where it may block; a coroutine function gets its own loop there."""
 
     async def told(*args: Any) -> None:
         context = contextvars.copy_context()

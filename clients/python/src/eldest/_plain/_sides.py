@@ -1,4 +1,4 @@
-"""From the blocking form of a thing to the asyncio one that it stands for."""
+"""From a blocking object to the asyncio object behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Plain(Protocol):
 
 
 class MemoryBackend:
-    """Roles in memory, for tests: as `eldest.aio.MemoryBackend`, on the loop of the blocking form."""
+    """Roles in memory, for tests: like `eldest.aio.MemoryBackend`, on the loop of the blocking form."""
 
     def __init__(self) -> None:
         self.aio: aio.MemoryBackend = aio.MemoryBackend()

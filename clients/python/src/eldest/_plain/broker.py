@@ -15,7 +15,7 @@ from .events import Events
 
 
 class Broker(Events):
-    """Single-shot: who wants to stand by calls `try_elect()` again."""
+    """Single-shot: to stand by, call `try_elect()` again."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Broker(Events):
 
 
 class StateDoc:
-    """One JSON document that several write, none over another's change; with a `broker`, in its name alone."""
+    """One JSON document with several writers, none of which overwrites another's change; with a `broker`, only in its name."""
 
     def __init__(self, client: Client, key: str, *, default: Json = None, broker: Broker | None = None) -> None:
         self._aio = aio.StateDoc(client.aio, key, default=default, broker=None if broker is None else broker.aio)
@@ -76,7 +76,7 @@ class StateDoc:
         return portal.run(self._aio.swap(value, rev))
 
     def update(self, change: Callable[[Json], Json]) -> Json:
-        """`change` runs in a thread of its own, perhaps several times."""
+        """`change` runs in a separate thread, perhaps several times."""
 
         async def changed(value: Json) -> Json:
             return await asyncio.to_thread(change, value)

@@ -21,7 +21,7 @@ PAGE_ITEMS = 100
 
 
 class Client:
-    """As `eldest.aio.Client`; may be shared by threads."""
+    """Like `eldest.aio.Client`; threads may share it."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Client:
         return portal.run(self.aio.publish(channel, message))
 
     def listen(self, channel: str) -> Reader[Json]:
-        """Messages from now on: it listens already when this returns, or after 5 s in which no node let it."""
+        """Messages from now on: it is listening when this returns, unless no node allowed it for 5 s."""
         opened = threading.Event()
         reader = Reader(self.aio.listen(channel, on_open=opened.set))
         reader.begin(opened)

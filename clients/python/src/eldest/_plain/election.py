@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Election(Events):
-    """`start()` takes part until `stop()`; in a `with` it tries once, and gives the role back at the end."""
+    """`start()` takes part until `stop()`; a `with` tries once, and gives the role back at the end."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Election(Events):
 
     @property
     def is_leader(self) -> bool:
-        """By the clock, at the moment of the call; from any thread, without waiting for one."""
+        """Judged by the clock, at the moment of the call; from any thread, and never blocks."""
         return self.aio.is_leader
 
     @property
@@ -118,10 +118,10 @@ _client: list[Client] = []
 def leader_only(
     role: str | Election, *, backend: Plain | None = None, **options: Any
 ) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """The function runs where this process leads `role` at the moment of the call; elsewhere it is skipped: None.
+    """The function runs if this process leads `role` at the moment of the call; otherwise it is skipped and returns None.
 
     The first call joins the election, and waits until it is decided; from then on this process takes part until
-    `stop_leader_only()`. `options` are those of `Election`; an election of your own can stand in the place of a role.
+    `stop_leader_only()`. `options` are those of `Election`; instead of a role you can pass your own election.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -136,7 +136,7 @@ def leader_only(
 
 
 def stop_leader_only() -> None:
-    """Gives back all roles that `leader_only` has joined for."""
+    """Gives back all roles that `leader_only` has joined elections for."""
     with _joining:
         elections = list(_joined.values())
         _joined.clear()

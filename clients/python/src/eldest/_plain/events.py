@@ -1,4 +1,4 @@
-"""Listeners of the blocking form. They run in a thread of their own, one after the other, and may block."""
+"""Listeners of the blocking form. They run in a separate thread, one after the other, and may block."""
 
 from __future__ import annotations
 

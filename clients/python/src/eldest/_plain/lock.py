@@ -14,7 +14,7 @@ from ._sides import Plain
 
 
 class LockGuard:
-    """`with client.lock("name", timeout=10) as guard:`. `RoleHeld` where it is not free in time."""
+    """`with client.lock("name", timeout=10) as guard:`. `RoleHeld` if it is not free in time."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class LockGuard:
 
     @property
     def lost(self) -> bool:
-        """Whether the lock was had, and is held no more."""
+        """Whether the lock was acquired, and is no longer held."""
         return self._aio.lost.is_set()
 
     def wait_lost(self, timeout: float) -> bool:
-        """Until the lock is lost, at most so long; whether it is."""
+        """Waits until the lock is lost, at most this long; returns whether it is."""
         return portal.run(within(timeout, self._aio.lost))
 
     @property

@@ -16,12 +16,12 @@ from ._portal import portal
 
 T = TypeVar("T")
 
-#: `listen` waits so long for its first connection; after that it goes on trying while it is iterated over.
+#: `listen` waits this long for its first connection; after that it goes on trying while it is iterated over.
 BEGINS_WITHIN_S = 5.0
 
 
 class Reader(Generic[T]):
-    """A stream to iterate over. `close()` it, from any thread, or use it in a `with`: that ends the iteration."""
+    """A stream to iterate over. Call `close()`, from any thread, or use it in a `with`: both end the iteration."""
 
     def __init__(self, stream: Stream[T]) -> None:
         self._stream = stream
@@ -38,7 +38,7 @@ class Reader(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        with self._turn:  # or a close in between would find nothing to cancel
+        with self._turn:  # otherwise a close in between would find nothing to cancel
             if self._closed:
                 raise StopIteration
             self._coming = coming = self._coming or self._ask()
@@ -80,5 +80,5 @@ class Feed(Reader[FeedEvent]):
 
     @property
     def last_id(self) -> str | None:
-        """Where a later reader goes on (`since`)."""
+        """The position at which a later reader goes on (`since`)."""
         return self._feed.last_id

@@ -12,24 +12,24 @@ from weakref import WeakSet
 
 from .._http import BODY_BYTES_MOST, HEAD_BYTES_MOST, Body, Head, Malformed, Request, parse_head
 
-#: A machine that is there takes a connection at once; one that is cut off must leave time for another node.
+#: A machine that is up accepts a connection at once; a machine that is cut off must leave time for another node.
 CONNECT_TIMEOUT_S = 1.0
-#: Nodes close what is idle for 75 s; a client has to give it up sooner.
+#: Nodes close connections that are idle for 75 s; a client has to close them sooner.
 IDLE_S = 30.0
-#: The other side may take its time to end an encrypted connection; it is left then.
+#: The other side may be slow to end an encrypted connection; after this time it is abandoned.
 CLOSE_TIMEOUT_S = 1.0
-#: More calls than this at a time open connections of their own, and close them.
+#: More concurrent calls than this open extra connections, and close them.
 IDLE_MOST = 8
 
 _READ_BYTES = 64 << 10
 
 
 class NotConnected(Exception):
-    """Nothing of the request has left."""
+    """No part of the request has left."""
 
 
 class Lost(Exception):
-    """The connection ended, or said what is not HTTP, when the request may have left."""
+    """The connection ended, or sent bytes that are not HTTP, when the request may have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Connection:
         return self._reusable and self._body is not None and self._body.done and not self.stale
 
     async def exchange(self, request: Request) -> Head:
-        """Sends, and reads the answer's head."""
+        """Sends the request, and reads the answer's head."""
         self._reusable = False
         try:
             self._writer.write(request.encode(self._address.name))
@@ -98,7 +98,7 @@ class Connection:
         return (await self._reader.readuntil(b"\r\n\r\n"))[:-4]
 
     async def piece(self) -> bytes:
-        """Some of the body; empty at its end."""
+        """Part of the body; empty at its end."""
         body = self._body
         try:
             while body is not None and not body.done:
@@ -157,7 +157,7 @@ class Pool:
         return None
 
     def give_back(self, url: str, connection: Connection) -> None:
-        """Whatever state it is in: what cannot be used again is closed."""
+        """Takes a connection in any state; one that cannot be reused is closed."""
         idle = self._idle.setdefault(url, [])
         if self._closed or not connection.reusable or len(idle) >= IDLE_MOST:
             connection.close()
@@ -165,7 +165,7 @@ class Pool:
             idle.append((self._now(), connection))
 
     async def close(self) -> None:
-        """Those in use too: what runs on them ends."""
+        """Closes connections in use too: calls on them end."""
         self._closed = True
         connections = list(self._open)
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""Listeners. Whatever they do, and however long it takes them, it does not hold up what tells them."""
+"""Listeners. However slow they are, and even if they fail, they do not hold up the emitter."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Listener = TypeVar("Listener", bound=Callable[..., Any])
 
 log = logging.getLogger("eldest")
 
-#: A listener that is this far behind is told no more of what is oldest. What counts can be asked for at any
-#: time (`is_leader`); an event is word of it.
+#: If a listener is this far behind, the oldest events are dropped. An event is only a notice: the state itself can be
+#: asked for at any time (`is_leader`).
 WAITING_MOST = 1024
 
-#: The emitters of whose listeners the running code is one: such a listener must not wait for itself.
+#: The emitters that the running code is a listener of: it must not wait for itself.
 _telling: ContextVar[frozenset[int]] = ContextVar("eldest_telling", default=frozenset())
 
 
@@ -56,7 +56,7 @@ class Emitter:
             self._teller = asyncio.get_running_loop().create_task(self._tell())
 
     async def told(self) -> None:
-        """Until every event so far has been told; at once when a listener asks."""
+        """Waits until every event so far has been delivered; returns at once if a listener calls it."""
         while self._teller is not None and not self._teller.done() and id(self) not in _telling.get():
             await asyncio.wait([self._teller])
 
@@ -82,7 +82,7 @@ class Emitter:
     async def _tell_one(self, event: str, entry: tuple[Callable[..., Any], bool], args: tuple[Any, ...]) -> None:
         listener, once = entry
         if entry not in self._of(event):
-            return  # taken off meanwhile
+            return  # removed meanwhile
         if once:
             self.off(event, listener)
         try:
@@ -96,7 +96,7 @@ class Emitter:
 
 
 async def within(timeout: float, event: asyncio.Event) -> bool:
-    """Whether it was set in time."""
+    """Whether the event was set in time."""
     try:
         async with asyncio.timeout(timeout):
             return await event.wait()

@@ -16,13 +16,13 @@ from ._ties import HeldBy, Ties, Tying, grace
 
 TTL_S = 30.0
 RENEW_EVERY_S = 10.0
-#: A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then.
+#: `stop` does not hang if the cluster is away: the lease lapses by its ttl then.
 RELEASE_MOST_S = 1.0
-#: Of that, the part in which a call that asks for the role may still be answered.
+#: The part of that time in which a call that asks for the role may still be answered.
 ANSWER_MOST_S = RELEASE_MOST_S / 2
-#: What the cluster takes.
+#: The bounds that the cluster accepts.
 TTL_LEAST_S, TTL_MOST_S, WAIT_MOST_S = 1.0, 3600.0, 60.0
-#: Renewals in the time of a lease: two may fail.
+#: Renewals during one ttl: two may fail.
 RENEWALS_A_TTL = 3
 
 
@@ -59,11 +59,11 @@ class Keeper:
         self._taking: asyncio.Task[Grant] | None = None
         self._poke = asyncio.Event()
 
-    # Read from any thread: one load of a value that never changes.
+    # Any thread may read these: they load one value that never changes.
 
     @property
     def held(self) -> bool:
-        """By the clock, at the moment of the call; not by what a timer has set."""
+        """Judged by the clock at the moment of the call, not by a timer."""
         lease = self._lease
         return lease is not None and lease.believed(self.backend.now())
 
@@ -81,10 +81,10 @@ class Keeper:
         metadata: Json = None,
         outlives: bool = False,
     ) -> Grant:
-        """The role, or `RoleHeld`; with a lease that may be believed once this returns.
+        """Takes the role, or raises `RoleHeld`; once this returns, the lease may be believed.
 
-        With `outlives` the call goes on when its caller is cancelled, and `give_back` waits for its answer: a node may be at work on a call
-        whose connection is closed, and grant the role after `give_back` has looked.
+        With `outlives` the call goes on when its caller is cancelled, and `give_back` waits for its answer: a node may
+        still work on a call whose connection is closed, and grant the role after `give_back` has looked.
         """
         call = self.backend.acquire(
             self.role, self.instance_id, ttl=self.ttl, wait=wait, priority=priority, address=address, metadata=metadata
@@ -106,7 +106,7 @@ class Keeper:
         self._lease = Lease.counted_from(grant.sent_at, grant.token, self.ttl, grant.expires_in)
 
     async def keep(self) -> None:
-        """Renews until the lease is lost: refused, run out, or dropped. It is not believed when this returns."""
+        """Renews until the lease is lost: refused, run out, or dropped. When this returns, the belief has ended."""
         tying = self._tie()
         try:
             await self._keep()
@@ -143,7 +143,7 @@ class Keeper:
             self._prolong(lease, after)
 
     def _tie_broken(self) -> None:
-        """The node may take this process for dead. A renewal that is under way names the old number, and is worth nothing."""
+        """The node may take this process for dead. A renewal that is running names the old number, and is worth nothing."""
         lease, now = self._lease, self.backend.now()
         if lease is not None:
             self._lease = Lease(lease.token, min(lease.until, now + grace(self.ttl) / 2))
@@ -162,7 +162,7 @@ class Keeper:
                 await self._poke.wait()
 
     async def _renew(self, pause: float) -> float:
-        """How long to wait before the next try: 0 for as long as usual."""
+        """Returns the pause before the next try; 0 means the usual time."""
         lease = self._lease
         if lease is None or (left := lease.left(self.backend.now())) <= 0:
             return 0.0
@@ -190,28 +190,28 @@ class Keeper:
         return 0.0
 
     def _prolong(self, before: Lease, after: Lease) -> None:
-        """Not where the lease has run out, or was dropped, while the answer was on its way: the loss counts, and is told."""
+        """If the lease ran out or was dropped while the answer was under way, it stays lost, and the loss is reported."""
         if self._lease is before and before.believed(self.backend.now()):
             self._lease = after
 
     def drop(self, lease: Lease | None = None) -> None:
-        """Not believed from now on (where `lease` is given: unless there is another by now)."""
+        """Ends the belief (with `lease`: unless there is another lease by now)."""
         if lease is None or self._lease is lease:
             self._lease = None
         self._poke.set()
 
     def renew_now(self) -> None:
-        """Somebody says that the role is another's, or the cluster's state was replaced: find out."""
+        """The role may be another's, or the cluster's state was replaced: find out."""
         self._poke.set()
 
     def disown(self) -> int | None:
-        """Drops the lease; the token that is to be released, run out or not."""
+        """Drops the lease; returns the token that has to be released, whether it has run out or not."""
         lease = self._lease
         self.drop()
         return None if lease is None else lease.token
 
     async def give_back(self, token: int | None, *, asked: bool) -> None:
-        """Releases this token, or what a call may have been granted that has no answer; or raises what kept it from that for a second."""
+        """Releases this token, or the role if an unanswered call may have been granted it; raises if that fails for a second."""
         try:
             async with asyncio.timeout(RELEASE_MOST_S):
                 if token is None and asked and self._taking is not None:
@@ -229,6 +229,6 @@ class Keeper:
             raise Indeterminate(why) from None
 
     async def release(self, token: int, deadline: float | None = None) -> None:
-        """Gives the role back. That it was lost before is as good."""
+        """Gives the role back. If it was lost before, that is fine."""
         with contextlib.suppress(LeaseLost):
             await self.backend.release(self.role, self.instance_id, token, deadline=deadline)

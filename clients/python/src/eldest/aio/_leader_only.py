@@ -19,17 +19,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 NODES_VARIABLE = "ELDEST_URL"
-#: The same by the name that it had first.
+#: The former name of the same variable.
 OLDER_VARIABLE = "ELDEST_NODES"
 
-#: One part in an election a role, backend and event loop: all functions of a role run at the same process.
+#: One election for each role, backend and event loop: all functions of a role run in the same process.
 _elections: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[int, str], asyncio.Task[Election]]] = WeakKeyDictionary()
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 _nodes: list[str] = []
 
 
 def configure(nodes: list[str]) -> None:
-    """The cluster of those that name none; else it is that of the environment variable `ELDEST_URL`, or `ELDEST_NODES`."""
+    """Sets the cluster for functions that name none; without it, `ELDEST_URL` or `ELDEST_NODES` in the environment names it."""
     _nodes[:] = nodes
 
 
@@ -44,10 +44,10 @@ def nodes_of_environment() -> list[str]:
 def leader_only(
     role: str | Election, *, backend: Backend | None = None, **options: Any
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R | None]]]:
-    """The function runs where this process leads `role` at the moment of the call; elsewhere it is skipped: None.
+    """The function runs if this process leads `role` at the moment of the call; otherwise it is skipped and returns None.
 
     The first call joins the election, and waits until it is decided; from then on this process takes part until
-    `stop_leader_only()`. `options` are those of `Election`; an election of your own can stand in the place of a role.
+    `stop_leader_only()`. `options` are those of `Election`; instead of a role you can pass your own election.
     """
 
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R | None]]:
@@ -62,7 +62,7 @@ def leader_only(
 
 
 async def stop_leader_only() -> None:
-    """Gives back all roles that `leader_only` has joined for on this event loop."""
+    """Gives back all roles that `leader_only` has joined elections for on this event loop."""
     loop = asyncio.get_running_loop()
     for joining in _elections.pop(loop, {}).values():
         await (await joining).stop()

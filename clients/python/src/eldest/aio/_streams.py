@@ -1,7 +1,7 @@
 """The feed and channels as iterators that go on at another node by themselves.
 
-Nothing is queued here: what the caller has not asked for stays in the connection, whose buffers are bounded, and a
-reader that falls too far behind is told so by the node.
+Nothing is queued here: events that the caller has not asked for stay in the connection, whose buffers are bounded, and
+the node tells a reader that falls too far behind.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ._transport import StreamBroken, Transport
 
 T = TypeVar("T")
 
-#: Another node, or the same one later, may serve what these refuse; anything else is the caller's mistake.
+#: Another node, or the same one later, may serve a call after these; any other status is the caller's mistake.
 _PASSING = frozenset({408, 421, 429, 502, 503, 504})
 
 
 class Stream(Generic[T]):
-    """Events without an end. Use it with `async for`, and `aclose()` it, or in an `async with`."""
+    """Events without an end. Use it with `async for`, and `aclose()` it, or use `async with`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Stream(Generic[T]):
                     return value
 
     async def aclose(self) -> None:
-        """Ends the connection. The iterator can be used again: it connects anew."""
+        """Ends the connection. The iterator can be used again: it reconnects."""
         opened, self._open, self._pieces = self._open, None, None
         self._ready.clear()
         if opened is not None:
@@ -80,7 +80,7 @@ class Stream(Generic[T]):
         raise NotImplementedError
 
     def _take(self, event: SseEvent) -> T | None:
-        """What the caller gets of it, if anything. Raises `StreamBroken` for the event that ends a stream."""
+        """Returns the caller's part of the event, if any. Raises `StreamBroken` for the event that ends a stream."""
         raise NotImplementedError
 
     async def _next_event(self) -> SseEvent:
@@ -94,7 +94,7 @@ class Stream(Generic[T]):
                 raise StreamBroken(f"{self._node} was silent") from None
             except EldestError:
                 raise
-            except Exception as error:  # what the connection raises is its own affair
+            except Exception as error:  # the kind of error depends on the connection
                 raise StreamBroken(str(error) or type(error).__name__) from error
             self._ready.extend(self._parser.feed(piece))
         return self._ready.popleft()
@@ -121,7 +121,7 @@ class Stream(Generic[T]):
 class Feed(Stream[FeedEvent]):
     """Events of the cluster, in the order of its log, without gap or repetition across nodes.
 
-    `last_id` is where a later reader goes on (`since`). Raises `FeedCompacted` where that is no longer kept.
+    `last_id` is where a later reader goes on (`since`). Raises `FeedCompacted` if that position is no longer kept.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Feed(Stream[FeedEvent]):
 
 
 class Channel(Stream[Json]):
-    """Messages of a channel, from now on, at most once: what is sent while a connection is down is missed."""
+    """Messages of a channel, from now on, at most once: messages that are sent while a connection is down are missed."""
 
     def __init__(self, transport: Transport, name: str, on_open: Callable[[], None] | None = None) -> None:
         super().__init__(transport, on_open, None)
@@ -177,7 +177,7 @@ class Channel(Stream[Json]):
         return (await super().__anext__())[0]
 
     def _take(self, event: SseEvent) -> Json:
-        """In a list, so that the message `null` is something."""
+        """Returned in a list, so that the message `null` is not nothing."""
         data = _json(event.data)
         if event.kind == "error":
             raise StreamBroken(str(data))
@@ -186,7 +186,7 @@ class Channel(Stream[Json]):
 
 @asynccontextmanager
 async def tied(transport: Transport, request: Request, token: int) -> AsyncIterator[AsyncIterator[Renewal | str]]:
-    """The stream that a lease ends with: the renewal that opening it was, then what the node says."""
+    """The stream that a lease ends with: first the renewal that opening it was, then the node's events."""
     async with transport.line(request) as (sent_at, pieces):
         yield _ties(pieces, sent_at, token)
 

@@ -1,6 +1,6 @@
-"""A lease that ends with a connection: a stream to one node is kept open beside the renewals, and when this process dies, that
-node frees the role. While the process lives, only renewals decide: one that names a greater number makes an older stream
-worth nothing."""
+"""A lease that ends with a connection: in addition to the renewals, a stream to one node is kept open, and if this process
+dies, that node frees the role. While the process is alive, only renewals decide: one that names a greater number makes
+an older stream worth nothing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from ..backend import Backend
 from ..errors import EldestError, Problem, Unavailable
 from ..models import Renewal
 
-#: With what a role is held: a connection besides the lease, or the lease alone.
+#: The means by which a role is held: a connection and a lease, or the lease alone.
 HeldBy = Literal["connection", "lease"]
 
-#: The node waits this long after the connection has closed. Whoever lives and has lost it believes for half of that.
+#: The node waits this long after the connection has closed. A holder that is alive and has lost it believes for half of
+#: that.
 GRACE_MOST_S = 1.0
 GRACE_SHARE = 0.5
 
-#: Another attempt, or another node, may serve what these refuse.
+#: Another attempt, or another node, may serve a call after these.
 _PASSING = frozenset({408, 421, 429, 502, 503, 504})
 
 
@@ -32,19 +33,20 @@ def grace(ttl: float) -> float:
 
 
 def _rising() -> int:
-    """Above what an earlier process under the same name has drawn, as far as the wall clock goes forward; below 2^53."""
+    """Above the numbers of earlier processes under the same name, provided that the wall clock goes forward; below 2^53."""
     return int(time.time() * 1000) * 1024 + random.randrange(1024)
 
 
 class Tying(Backend, Protocol):
-    """A backend that has connections; one in memory has none."""
+    """A backend that has connections; a backend in memory has none."""
 
     def tie(
         self, role: str, instance_id: str, token: int, *, tie: int, ttl: float, grace: float
     ) -> AbstractAsyncContextManager[AsyncIterator[Renewal | str]]:
-        """First the renewal that this was, then `renew` (a new leader is to be told) or `stopping` (the node lets go).
+        """Yields first the renewal that this was, then `renew` (renew at once for a new leader) or `stopping` (the node
+        lets go).
 
-        Entered, it may raise `Unavailable`: then there surely is no connection.
+        Entering it may raise `Unavailable`: then there surely is no connection.
         """
 
 
@@ -72,16 +74,16 @@ class Ties:
         self._on_renew = on_renew
         self._on_broken = on_broken
         self._proved = asyncio.Event()
-        #: What the next renewal names.
+        #: The next renewal names this number.
         self.number = _rising()
 
     def proved(self, number: int) -> None:
-        """A renewal under this number has come through."""
+        """A renewal under this number has succeeded."""
         if number == self.number:
             self._proved.set()
 
     async def run(self) -> None:
-        """Until it is cancelled, or there is no such thing to be had."""
+        """Runs until it is cancelled, or no tie can be had."""
         backoff = Backoff(random.Random())
         while True:
             try:
@@ -92,11 +94,11 @@ class Ties:
                 if problem.status not in _PASSING:
                     return
             except (EldestError, OSError, TimeoutError):
-                await self._go_on(self._on_broken)  # it may be open, over there
+                await self._go_on(self._on_broken)  # the stream may be open at the node
             await asyncio.sleep(backoff.delay())
 
     async def _once(self, backoff: Backoff) -> None:
-        """One stream, until it is over and the lease is proved to go on without it: only then it is closed on this side."""
+        """One stream, until it is over and the lease is proved to go on without it. Only then is it closed on this side."""
         opening = self._backend.tie(
             self._role, self._instance_id, self._token, tie=self.number, ttl=self._ttl, grace=grace(self._ttl)
         )
@@ -105,7 +107,7 @@ class Ties:
             await self._go_on(await self._listened(events))
 
     async def _listened(self, events: AsyncIterator[Renewal | str]) -> Callable[[], None]:
-        """What is to be told of its end."""
+        """Returns the function to call about the end of the stream."""
         try:
             async for event in events:
                 if isinstance(event, Renewal):
@@ -115,11 +117,11 @@ class Ties:
                 elif event == "renew":
                     self._on_renew()
         except (EldestError, OSError, TimeoutError):
-            pass  # however it broke, the node may take this process for dead
+            pass  # in every case the node may take this process for dead
         return self._on_broken
 
     async def _go_on(self, tell: Callable[[], None]) -> None:
-        """The next number; returns when a renewal has named it."""
+        """Takes the next number; returns when a renewal has named it."""
         self.number += 1
         self._proved.clear()
         tell()

@@ -1,4 +1,4 @@
-"""Calls that find a node which answers, within a deadline; and answers without an end."""
+"""Calls that find a node that answers, within a deadline; and answers without an end."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from ..errors import BadAnswer, EldestError, Unavailable, problem
 from ._connection import Address, Connection, Lost, NotConnected, Pool
 
 DEADLINE_S = 10.0
-#: A node that has yet to catch up with the one that a reader comes from may take as long as a call may, 10 s.
+#: A node may first have to catch up with the node that a reader comes from: that takes up to 10 s, like a call.
 STREAM_HEAD_TIMEOUT_S = 15.0
-#: A node that owes an answer for so long is asked whether it lives, and given up if it does not say so in the same time again.
+#: If a node owes an answer for this long, it is asked whether it is alive. If it does not say so within the same time
+#: again, the attempt ends.
 SIGN_OF_LIFE_S = 0.5
-#: The cluster breaks every silence of 5 s: a stream that is silent for three of them is dead.
+#: The cluster sends a sign of life after every 5 s of silence: a stream that is silent for three times that long is
+#: dead.
 SILENCE_MOST_S = 15.0
 
 _IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -35,7 +37,7 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
-    #: When the attempt that was answered was sent; the first one, where the answer is a replay of that one's.
+    #: When the answered attempt was sent; the first attempt, if the answer is a replay of that one's.
     sent_at: float
     #: An earlier attempt of this call may have been applied.
     after_unknown: bool
@@ -47,7 +49,7 @@ class Response:
             raise BadAnswer(f"the body of an answer {self.status} is not JSON: {self.body[:80]!r}") from error
 
     def checked(self) -> Response:
-        """Itself, or the problem that it is, raised."""
+        """Returns itself, or raises the problem that it is."""
         if self.status < 300:
             return self
         raise self.problem()
@@ -74,7 +76,7 @@ class Transport:
         clock: Callable[[], float] = steady_now,
     ) -> None:
         for url in urls:
-            Address.of(url)  # a wrong one is told where it is written
+            Address.of(url)  # raises here if a URL is wrong
         self.ring = NodeRing(urls)
         self.clock = clock
         self.deadline = deadline
@@ -91,17 +93,18 @@ class Transport:
     async def call(
         self, request: Request, *, write: bool, deadline: float | None = None, wait: float = 0.0
     ) -> Response:
-        """The final answer, whatever its status. `wait` is how long the cluster was asked to wait before it answers."""
+        """The final answer, with any status. `wait` is how long the cluster was asked to wait before it answers."""
         headers = self._common | dict(request.headers)
         if write:
             headers.setdefault(_IDEMPOTENCY_KEY, uuid.uuid4().hex)
         course = Course(self.ring, self._rng, time.monotonic(), deadline or self.deadline, wait, write)
-        # Whoever asks to wait has time.
+        # A call that waits has time.
         watched = not wait and len(self.ring) > 1
         return await self._run(course, replace(request, headers=headers), again=True, watched=watched)
 
     async def _run(self, course: Course, request: Request, *, again: bool, watched: bool = False) -> Response:
-        """`again`: whether an attempt may follow one that may have been applied. `watched`: a node that stands still is given up."""
+        """`again`: whether an attempt may follow one that may have been applied. `watched`: an attempt ends if its node
+        stands still."""
         sending = _Sending(self.clock)
         while (attempt := course.next(time.monotonic())) is not None:
             outcome = await self._attempt(attempt, request, sending, watched)
@@ -115,7 +118,7 @@ class Transport:
         raise course.give_up()
 
     async def call_once(self, request: Request) -> Response:
-        """For what must not be done twice and has no key: only what was surely not sent or not done is tried again."""
+        """For calls that must not be done twice and have no key: retried only if surely not sent or not done."""
         course = Course(self.ring, self._rng, time.monotonic(), self.deadline, 0.0, write=True)
         return await self._run(course, replace(request, headers=self._common | dict(request.headers)), again=False)
 
@@ -134,7 +137,7 @@ class Transport:
             return _Failed(after, f"{attempt.node} did not answer within {attempt.timeout:.1f} s")
 
     async def _while_it_lives(self, node: str, exchange: Coroutine[Any, Any, Response | _Failed]) -> Response | _Failed:
-        """A machine that stands still takes calls and answers none: `Lost` once it does not even say that it lives."""
+        """A machine that stands still accepts calls and answers none: raises `Lost` when it does not even say that it is alive."""
         answer = asyncio.create_task(exchange)
         try:
             while not (await asyncio.wait({answer}, timeout=SIGN_OF_LIFE_S))[0]:
@@ -146,7 +149,7 @@ class Transport:
                     raise Lost(f"{node} does not even say that it lives")
             return answer.result()
         finally:
-            # Its connection is closed before anything else is done.
+            # The connection of the call is closed before anything else is done.
             answer.cancel()
             await asyncio.wait({answer})
 
@@ -180,7 +183,8 @@ class Transport:
 
     @asynccontextmanager
     async def line(self, request: Request) -> AsyncIterator[tuple[float, AsyncIterator[bytes]]]:
-        """A stream beside the node that answers calls, and when it was asked for. `Unavailable` if it surely was not opened."""
+        """A stream to a node other than the one that answers calls, and when it was asked for. `Unavailable` if it surely
+        was not opened."""
         node = self.ring.beside()
         headers = self._common | {"Accept": "text/event-stream"} | dict(request.headers)
         try:
@@ -201,7 +205,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, node: str, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of an answer without an end, from that node. Raises `StreamBroken`, or the problem it answers with."""
+        """The body of an endless answer of that node. Raises `StreamBroken`, or the problem that the node answers with."""
         request = replace(request, headers=self._common | {"Accept": "text/event-stream"} | dict(request.headers))
         connection: Connection | None = None
         try:
@@ -220,7 +224,7 @@ class Transport:
 
 
 class StreamBroken(EldestError):
-    """A stream has ended before its reader. It goes on at another node."""
+    """A stream ended before its reader did. The reader goes on at another node."""
 
 
 async def _pieces(connection: Connection) -> AsyncIterator[bytes]:

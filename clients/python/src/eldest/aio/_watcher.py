@@ -1,4 +1,4 @@
-"""What an election hears from the feed: of its role, and of documents if it is told which."""
+"""The part of the feed that an election reads: its role, and documents if a prefix is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLE_KINDS = frozenset({"role_acquired", "role_lost"})
 
 
 class Hearer(Protocol):
-    """Whom a watcher tells what it hears."""
+    """The receiver of a watcher's events."""
 
     def emit(self, event: str, *args: Any) -> None: ...
 
@@ -50,7 +50,7 @@ class Watcher:
         take: Callable[[FeedEvent], None],
         on_open: Callable[[], None] | None,
     ) -> None:
-        """Goes on by itself; where it cannot, because what was missed is no longer kept, it begins anew."""
+        """Goes on by itself; if that is impossible because the missed part is no longer kept, it starts again from now."""
         backoff = Backoff(random.Random())
         while True:
             watch = self._backend.watch(kinds, prefix, on_open=on_open, on_break=self._broken)
@@ -67,7 +67,7 @@ class Watcher:
 
     def _begun(self) -> None:
         self._election.emit("subscribe_started")
-        self._election.look_again()  # the role may have been lost after it was taken, and before this
+        self._election.look_again()  # the role may have been lost between its grant and this moment
 
     def _broken(self, error: Exception) -> None:
         self._election.emit("subscribe_error", error)
@@ -77,7 +77,7 @@ class Watcher:
             self._election.look_again()
         role, instance, token = (event.data.get(name) for name in ("role", "instance_id", "token"))
         if role != self._role or not isinstance(instance, str) or not isinstance(token, int):
-            return  # of a role whose name begins alike
+            return  # of a role whose name has the same beginning
         if event.kind == "role_acquired":
             self._election.role_was_acquired(instance, token)
         elif event.kind == "role_lost":

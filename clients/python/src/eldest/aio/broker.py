@@ -1,4 +1,4 @@
-"""A broker: of several that run, one writes. It tries once a call; and what it writes it writes by compare-and-swap."""
+"""A broker: one of several that run may write. Each call is one try, and all writes are compare-and-swap."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["BROKER_HEARTBEAT_S", "BROKER_TTL_S", "Broker", "ElectionResult"]
 
 BROKER_HEARTBEAT_S = 3.0
 BROKER_TTL_S = 10.0
-#: The cluster ends the lease of an earlier life a second after its connection; the rest is for the way.
+#: The cluster ends the lease of an earlier life a second after its connection; the rest is for the network.
 EARLIER_LIFE_S = 2.0
 EARLIER_LIFE_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionResult:
-    """`leader` is the other's address (its instance, where it gave none) with the status `other_leader`."""
+    """With the status `other_leader`, `leader` is the other's address, or its instance if it gave none."""
 
     status: Literal["elected", "already_leader", "other_leader", "conflict"]
     leader: str | None = None
@@ -34,7 +34,7 @@ class ElectionResult:
 
 
 class Broker(Emitter):
-    """Single-shot: who wants to stand by calls `try_elect()` again."""
+    """Single-shot: to stand by, call `try_elect()` again."""
 
     def __init__(
         self,
@@ -68,18 +68,18 @@ class Broker(Emitter):
         return self._keeper.token
 
     async def try_elect(self) -> ElectionResult:
-        """One try. Heartbeats begin with the first one that is won.
+        """One try. Heartbeats begin when it is won for the first time.
 
-        Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
-        `already_leader` with a token of its own. Raises `LeaseLost` where `stop` comes before the grant.
+        If this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and
+        becomes the `already_leader` under its own token. Raises `LeaseLost` if `stop` comes before the grant.
         """
         before, stops, again = self._keeper.token, self._stops, False
-        if before is None:  # what kept a lease that was lost may still be at a renewal: each lease is kept by a task of its own
+        if before is None:  # the task of a lost lease may still be in a renewal: each lease has its own task
             await self._leave_off()
         now = asyncio.get_running_loop().time
         ends = now() + EARLIER_LIFE_S
         while True:
-            self._asking = True  # left so where it ends without an answer
+            self._asking = True  # stays set if there is no answer
             try:
                 grant = await self._keeper.take(address=self.address)
                 break
@@ -98,7 +98,7 @@ class Broker(Emitter):
             raise LeaseLost("lease_lost", 410, "the broker was stopped before it was granted the role")
         if self._keeping is None or self._keeping.done():
             self._keeping = asyncio.get_running_loop().create_task(self._keep())
-        # Its own lease, found again after a pause, was lost for this process: it leads anew.
+        # Its own lease, found again after a pause, was lost for this process, so the broker is elected again.
         return ElectionResult("already_leader" if again or grant.token == before else "elected")
 
     @staticmethod
@@ -108,7 +108,7 @@ class Broker(Emitter):
         return ElectionResult("other_leader", other.leader_address or other.leader_id)
 
     async def check_leadership(self) -> bool:
-        """Whether this broker leads, by the cluster and by its own clock. False also where nobody answers for too long."""
+        """Whether this broker leads, by the cluster and by its own clock. Raises `Unavailable` if no node answers in time."""
         token = self._keeper.token
         if token is None:
             return False
@@ -118,12 +118,12 @@ class Broker(Emitter):
         return self._keeper.held and self._keeper.token == token
 
     def refused(self, token: int | None) -> None:
-        """A write in this broker's name was refused: whoever leads now has another token. A lease under a later one goes on."""
+        """A write in this broker's name was refused: the leader now has another token. A lease under a later token goes on."""
         if token is not None and self._keeper.token == token:
             self._keeper.drop()
 
     async def stop(self) -> None:
-        """Gives the role back at once; raises what kept it from that for a second: then the role lapses by its ttl."""
+        """Gives the role back at once; raises if that failed for a second: then the role lapses by its ttl."""
         self._stops += 1
         token, asked = self._keeper.disown(), self._asking
         await self._leave_off()

@@ -1,4 +1,4 @@
-"""The cluster's API, one method a call. Any node takes any of them; the client finds one that answers."""
+"""The cluster's API, one method for each call. Each node accepts every call; the client finds one that answers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 class Client:
-    """`nodes` are the URLs of all nodes. Every call ends within `deadline` seconds (plus what it was asked to wait).
+    """`nodes` are the URLs of all nodes. Every call ends within `deadline` seconds (plus the time that it asks the cluster
+    to wait).
 
-    `token` is the admin credential; only `elect` needs it, and only where the cluster has one. `secret` is what this client shows for
-    what it holds, 1 to 256 ASCII characters: drawn anew for each client unless told.
+    `token` is the admin credential; only `elect` needs it, and only if the cluster has one. `secret` is the secret that
+    this client shows for its leases, 1 to 256 ASCII characters; each client draws its own by default.
     """
 
     def __init__(
@@ -87,12 +88,13 @@ class Client:
         with_process: str | None = None,
         secret: str | None = None,
     ) -> Written:
-        """`PreconditionFailed` where the document has not the revision `if_rev`, or is there already (`if_absent`).
+        """Raises `PreconditionFailed` if the document does not have the revision `if_rev`, or exists already
+        (`if_absent`).
 
-        It stays until somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttl` seconds, or with the
-        lease of a role (its name and its token) or of a process; `secret` is the one of a lease that another client was granted. Each
-        write says so anew. `if_role`: only while that role is held under that token, else `RoleNotHeld`; a lock, an election or a broker
-        is one.
+        The document stays until it is deleted, unless this write says when it ends: when it has not been written or
+        renewed for `ttl` seconds, or with the lease of a role (its name and its token) or of a process; `secret` is
+        that of a lease that another client was granted. Each write sets this again. `if_role`: write only while that
+        role is held under that token, otherwise `RoleNotHeld`; a lock, an election or a broker is one.
         """
         headers = _condition(if_rev, if_absent) | _holder(if_role)
         if with_role is not None or with_process is not None:
@@ -102,7 +104,7 @@ class Client:
         return Written(key, fields.text("rev"), fields.true("created"))
 
     async def renew_doc(self, key: str, *, if_rev: str | None = None) -> float:
-        """For how many seconds a document with a ttl lives now; `NotFound` where it has ended."""
+        """The number of seconds that a document with a ttl will now live; `NotFound` if it has ended."""
         answer = await self._write("POST", _doc(key) + "?renew=", {}, headers=_condition(if_rev, False))
         return Fields(answer.json()).seconds("expires_in_ms")
 
@@ -116,27 +118,28 @@ class Client:
         return page_of(answer.json(), doc_of)
 
     async def docs(self, prefix: str = "", *, level: Level = "linear") -> AsyncIterator[Doc]:
-        """All of them, page by page."""
+        """All documents with this prefix, page by page."""
         async for doc in _all(lambda after: self.list_docs(prefix, after=after, level=level)):
             yield doc
 
     # Commands
 
     async def command(self, storage_cmd: str, payload: Mapping[str, Json]) -> Json:
-        """One command; its result."""
+        """Applies one command; returns its result."""
         answer = await self._write("POST", "/v1/commands", {"storage_cmd": storage_cmd, "payload": payload})
         return Fields(answer.json()).members.get("result")
 
     async def batch(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> Applied:
-        """All of the commands or none."""
+        """Applies all of the commands or none."""
         body = [{"storage_cmd": name, "payload": payload} for name, payload in commands]
         fields = Fields((await self._write("POST", "/v1/commands", body)).json())
         return Applied(fields.whole("index"), fields.text("epoch"), fields.items("results"))
 
     async def bulk(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> list[Applied | EldestError]:
-        """Each command by itself, in their order: what became of each, in their order. `results` has one item where it is no batch.
+        """Applies each command by itself, in order; returns the outcomes in the same order. `results` has one item if it
+        is no batch.
 
-        They are no transaction: what is refused does not stop what follows, and one that has to be tried again may come
+        They are no transaction: a refused command does not stop those after it, and one that has to be retried may come
         after some that follow it. They travel a thousand at a time, and each thousand has the time of one call; once
         that has run out, nothing more is sent.
         """
@@ -168,11 +171,11 @@ class Client:
         return take(lines, answer.body, told)
 
     async def read(self, path: str, *, level: Level | None = None, **query: str | int | None) -> Json:
-        """Any other thing to be read: `read("/v1/users/ada")`, `read("/v1/conflicts", kind="doc")`."""
+        """Reads any other path: `read("/v1/users/ada")`, `read("/v1/conflicts", kind="doc")`."""
         return (await self._read(path, level=level, **query)).json()
 
     async def status(self) -> dict[str, Json]:
-        """What the node that answers sees of the cluster."""
+        """The cluster as the node that answers sees it."""
         return Fields(await self.read("/v1/status")).members
 
     # Roles
@@ -215,7 +218,8 @@ class Client:
     ) -> AbstractAsyncContextManager[AsyncIterator[Renewal | str]]:
         """Ties the lease to a connection to one node, under a number, for the length of an `async with`.
 
-        When it has been closed for `grace` seconds the node ends the lease, unless a renewal has named a greater number.
+        When it has been closed for `grace` seconds, the node ends the lease, unless a renewal has named a greater
+        number.
         """
         query = {
             "instance_id": instance_id, "token": token, "tie": tie, "ttl_ms": _ms(ttl), "grace_ms": _ms(grace),
@@ -230,17 +234,17 @@ class Client:
     async def elect(
         self, role: str, instance_id: str, *, ttl: float = 30.0, address: str | None = None, metadata: Json = None
     ) -> Grant:
-        """Names the holder. Needs the admin credential; whoever held the role before has lost it."""
+        """Names the holder. Needs the admin credential; the previous holder has lost the role."""
         body = _given(address=address, metadata=metadata) | {"instance_id": instance_id, "ttl_ms": _ms(ttl)}
         answer = await self._write("POST", _role(role, "elect"), body)
         return grant_of(answer.json(), answer.sent_at)
 
     async def role(self, role: str) -> RoleState:
-        """Who has it. A role that nobody has is there too, without a leader."""
+        """The holder of a role. A role that is not held can be read too; its leader is None."""
         return role_of((await self._read(_role(role))).json())
 
     async def roles(self, prefix: str = "") -> AsyncIterator[RoleState]:
-        """Those that somebody has."""
+        """The roles that are held."""
 
         async def page(after: str | None) -> Page[RoleState]:
             return page_of((await self._read("/v1/roles", prefix=prefix, after=after)).json(), role_of)
@@ -278,15 +282,16 @@ class Client:
         ttl: float = 45.0,
         guarded: bool | None = None,
     ) -> Process:
-        """Puts the process into the registry; what was there under this id is replaced.
+        """Puts the process into the registry; an entry under this id is replaced.
 
-        `guarded`: only who shows this client's secret may speak for the process from now on; by itself where the client was told one.
+        `guarded`: only a client that shows this client's secret may speak for the process from now on; the default if
+        the client was given a secret.
         """
         body = {"identifier": identifier, "ttl_ms": _ms(ttl)} | _given(role=role, capabilities=capabilities, metadata=metadata)
         return process_of((await self._write("PUT", _process(process_id), body, headers=self._shown_if(guarded))).json())
 
     async def heartbeat(self, process_id: str, *, guarded: bool | None = None) -> float:
-        """For how many seconds the entry lives now; `NotFound` where there is none any more."""
+        """The number of seconds that the entry will now live; `NotFound` if it no longer exists."""
         answer = await self._write("POST", _process(process_id) + "/heartbeat", {}, headers=self._shown_if(guarded))
         return Fields(answer.json()).seconds("expires_in_ms")
 
@@ -314,7 +319,7 @@ class Client:
     # Channels and the feed
 
     async def publish(self, channel: str, message: Json) -> int:
-        """To how many listeners it was handed. After a lost answer it is not sent again: a message comes at most once."""
+        """The number of listeners that got it. After a lost answer it is not sent again: a message comes at most once."""
         request = Request("POST", f"/v1/channels/{_quoted(channel)}", _JSON, _encoded(message))
         answer = await self._transport.call_once(request)
         return Fields(answer.checked().json()).whole("delivered")
@@ -326,7 +331,7 @@ class Client:
     def feed(
         self, kinds: Collection[str] = (), prefix: str = "", *, since: str | None = None, bookmarks: bool = False
     ) -> Feed:
-        """Events behind `since`, or from now on. Bookmarks are passed over unless they are asked for."""
+        """Events after `since`, or from now on. Bookmarks are skipped unless they are asked for."""
         return Feed(self._transport, kinds, prefix, since, bookmarks)
 
     def watch(
@@ -339,7 +344,7 @@ class Client:
     ) -> Feed:
         return Feed(self._transport, kinds, prefix, None, False, on_open, on_break)
 
-    # What all of them have in common
+    # Common parts of all calls
 
     async def _read(self, path: str, **query: str | int | None) -> Response:
         return (await self._transport.call(Request("GET", _asked(path, **query)), write=False)).checked()
@@ -368,7 +373,7 @@ class Client:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Takes something away. What is gone after an attempt with an unknown outcome was taken away by that."""
+        """Removes something. If it is gone after an attempt with an unknown outcome, that attempt has removed it."""
         encoded = b"" if body is None else _encoded(body)
         request = Request(method, path, {**(_JSON if encoded else {}), **(headers or {})}, encoded)
         answer = await self._transport.call(request, write=True, deadline=deadline)
@@ -406,7 +411,7 @@ def _process(process_id: str) -> str:
 
 
 def _encoded(value: Json) -> bytes:
-    """`ValueError` for what JSON has no word for: NaN, the infinities."""
+    """Raises `ValueError` for values that JSON does not have: NaN, the infinities."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -427,7 +432,7 @@ def _condition(if_rev: str | None, if_absent: bool) -> dict[str, str]:
 
 
 def _holder(if_role: IfRole | None) -> dict[str, str]:
-    """In whose name a document is written. What has lost its role, such as an election, has no token any more."""
+    """The header that names the role. A holder that has lost its role, such as an election, has no token any more."""
     if if_role is None:
         return {}
     role, token = if_role if isinstance(if_role, tuple) else (if_role.role, if_role.token)

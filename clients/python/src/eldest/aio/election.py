@@ -24,10 +24,10 @@ __all__ = ["CHECK_EVERY_S", "EVENTS", "Election", "Status"]
 
 CHECK_EVERY_S = 5.0
 WAIT_FOR_ELECTION_S = 30.0
-#: A follower's call waits no longer, so that a node which has forgotten it is found out.
+#: The most that a follower's call waits, so that a node that has forgotten it is noticed.
 FOLLOWER_WAIT_MOST_S = min(30.0, WAIT_MOST_S)
 
-#: A grant's event may overtake its answer by so much; a call that were given up then could undo the grant.
+#: The event of a grant may come this much earlier than its answer; a call that was cancelled then could undo the grant.
 ANSWER_AFTER_EVENT_S = 0.5
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -55,7 +55,7 @@ def identifier_of_this_process() -> str:
 class Election(Emitter):
     """`start()` takes part until `stop()`; as a context manager it tries once, and gives the role back at the end.
 
-    `changes` is the prefix of documents whose changes are told as `change`; without it there are none.
+    `changes` is the prefix of documents whose changes are emitted as `change`; without it there are none.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Election(Emitter):
         super().__init__(EVENTS)
         self._backend = backend
         self.role = role
-        #: One life of this process: never used again by another.
+        #: One life of this process; no other ever uses it again.
         self.id = instance_id or str(uuid.uuid4())
         self.identifier = identifier or identifier_of_this_process()
         self.address = address
@@ -92,7 +92,7 @@ class Election(Emitter):
         )
         self._watcher = Watcher(self, backend, role, changes) if watch else None
         self._status: Status = "stopped"
-        self._leading = False  # as it was told; `is_leader` asks the clock
+        self._leading = False  # as the events said; `is_leader` asks the clock
         self._leader: str | None = None
         self._asking = False
         self._deciding = False
@@ -102,7 +102,7 @@ class Election(Emitter):
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    # What is known at the moment of the call; safe from any thread
+    # Values at the moment of the call; safe from any thread
 
     @property
     def is_leader(self) -> bool:
@@ -111,7 +111,7 @@ class Election(Emitter):
 
     @property
     def token(self) -> int | None:
-        """The fencing token while this instance leads: send it along with what only a leader may do."""
+        """The fencing token while this instance leads: send it with every action that is only for a leader."""
         return self._keeper.token if self._status in ("starting", "started") else None
 
     @property
@@ -120,7 +120,7 @@ class Election(Emitter):
 
     @property
     def leader_id(self) -> str | None:
-        """The leader that was heard of last."""
+        """The last known leader."""
         return self._leader
 
     @property
@@ -128,13 +128,13 @@ class Election(Emitter):
         return self._metadata
 
     async def set_metadata(self, metadata: Json) -> None:
-        """Told to the cluster with the next acquisition; at once where this instance leads."""
+        """Sent to the cluster with the next acquisition; at once if this instance leads."""
         self._metadata = metadata
         if self.is_leader:
             await self._tell_metadata()
 
     async def _tell_metadata(self) -> None:
-        """The grant itself is not believed: who it belongs to is the runner's affair."""
+        """This grant is not believed: only the runner takes a lease."""
         try:
             grant = await self._backend.acquire(
                 self.role, self.id, ttl=self._keeper.ttl, priority=self.priority, address=self.address, metadata=self._metadata
@@ -148,7 +148,7 @@ class Election(Emitter):
     # Continuous form
 
     async def start(self) -> Self:
-        """Resolves when the first election has been decided, or could not be held for now: then `error` tells why."""
+        """Returns when the first election has been decided, or could not be held for now: then `error` says why."""
         self._begin()
         self._tasks = [self._spawn(self._run)]
         if self._watcher is not None:
@@ -163,7 +163,7 @@ class Election(Emitter):
         return self
 
     async def stop(self) -> None:
-        """Leads no more from the moment of the call; gives the role back, and resolves when that is done, after a second at most."""
+        """Stops leading at the moment of the call; gives the role back, and returns when that is done, after a second at most."""
         if self._status in ("stopped", "stopping"):
             return
         self._status = "stopping"
@@ -184,9 +184,9 @@ class Election(Emitter):
         self._attempted.set()
 
     async def elect(self, instance_id: str | None = None) -> int:
-        """Names the leader, this instance if no other; its token. Needs the admin credential.
+        """Names the leader, this instance by default; returns its token. Needs the admin credential.
 
-        Who led before has lost the role, and learns it by the feed; until then only the token tells the two apart.
+        The previous leader has lost the role, and learns it by the feed; until then only the token tells the two apart.
         """
         named = instance_id or self.id
         if named != self.id:
@@ -197,19 +197,19 @@ class Election(Emitter):
         )
         if grant.token != self.token:
             self._keeper.drop()
-            self._elected.clear()  # the task that keeps the lease clears it, too, but has not run yet
+            self._elected.clear()  # the task that keeps the lease clears it too, but has not run yet
             self._wake.set()
         if self._status == "started":
             await self.wait_until_leader()
         return grant.token
 
     async def wait_for_election(self, timeout: float = WAIT_FOR_ELECTION_S) -> bool:
-        """Until it is decided who leads; whether this instance does. False also where it is not decided in time."""
+        """Waits until it is decided who leads; returns whether this instance does. False also if it is not decided in time."""
         await within(timeout, self._decided)
         return self.is_leader
 
     async def wait_until_leader(self, timeout: float = WAIT_FOR_ELECTION_S) -> bool:
-        """Until this instance leads."""
+        """Waits until this instance leads."""
         await within(timeout, self._elected)
         return self.is_leader
 
@@ -247,7 +247,7 @@ class Election(Emitter):
         return asyncio.get_running_loop().create_task(self._guarded(work))
 
     async def _guarded(self, work: Work) -> None:
-        """What nobody expected ends the belief at once, and is told; it does not pass in silence."""
+        """An unexpected error ends the belief at once, and is reported; it does not pass in silence."""
         try:
             await work()
         except Exception as error:
@@ -269,7 +269,7 @@ class Election(Emitter):
                 continue
             self._attempted.set()
             backoff.reset()
-            # Whoever was woken asks without waiting: the role may be its own already.
+            # After a wake-up the next call does not wait: the role may be this instance's already.
             wait = self._wait if won is False else 0.0
             if won:
                 await self._keeper.keep()
@@ -277,11 +277,11 @@ class Election(Emitter):
                 self._open_election()
 
     async def _campaign_at_once(self) -> bool:
-        self._wake.clear()  # what wakes it from now on may be news that comes after the answer
+        self._wake.clear()  # a later wake-up may be news that is newer than the answer
         return await self._campaign(0.0)
 
     async def _unless_woken(self, wait: float) -> bool | None:
-        """None where the feed has said that there is no need to wait."""
+        """Whether it was won; None if the feed said that there is no need to wait."""
         loop = asyncio.get_running_loop()
         running, woken = loop.create_task(self._campaign(wait)), loop.create_task(self._wake.wait())
         try:
@@ -294,7 +294,7 @@ class Election(Emitter):
 
     async def _campaign(self, wait: float) -> bool:
         """One try; whether it was won."""
-        self._asking = True  # left so where it ends without an answer
+        self._asking = True  # stays set if there is no answer
         try:
             grant = await self._keeper.take(
                 wait=wait,
@@ -350,16 +350,16 @@ class Election(Emitter):
     def _renewal_failed(self, error: Exception) -> None:
         self.emit("heartbeat_error", error)
 
-    # What the feed says: it hastens what the lease would bring anyway
+    # Events of the feed: they only hasten what the lease would bring anyway
 
     def role_was_acquired(self, by: str, token: int) -> None:
         if by == self.id:
-            # The answer to the call that waits is on its way, or this instance was named by somebody else.
+            # The answer to the call that waits will come soon, or another client named this instance.
             asyncio.get_running_loop().call_later(ANSWER_AFTER_EVENT_S, self._wake_unless_held)
             return
         own = self._keeper.token
         if own is not None and own > token:
-            return  # of a grant before this one
+            return  # of an earlier grant
         self._keeper.drop()
         self._heard_of(by)
         self._close_election(False)
@@ -377,7 +377,7 @@ class Election(Emitter):
             self._open_election()
 
     def look_again(self) -> None:
-        """What was told so far may be of another state."""
+        """Events so far may be of a state that was replaced."""
         self._keeper.renew_now()
 
     # The end
@@ -389,7 +389,7 @@ class Election(Emitter):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _give_back(self, token: int | None) -> None:
-        """What could not be released is told, and lapses by itself, after its ttl."""
+        """If the role could not be released, that is reported, and the role lapses after its ttl."""
         try:
             await self._keeper.give_back(token, asked=self._asking)
         except EldestError as error:

@@ -20,10 +20,10 @@ __all__ = ["LockGuard"]
 
 
 class LockGuard:
-    """`async with LockGuard(client, "name", timeout=10) as guard:`. `RoleHeld` where it is not free in time.
+    """`async with LockGuard(client, "name", timeout=10) as guard:`. `RoleHeld` if it is not free in time.
 
-    `lost` is set when the lock is held no more, before or after `release()`; a long job should look at it, and
-    send `guard.token` along with what only the holder may do.
+    `lost` is set when the lock is no longer held, before or after `release()`; a long job should check it, and send
+    `guard.token` with every action that is only for the holder.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LockGuard:
 
     @property
     def held(self) -> bool:
-        """By the clock, at the moment of the call."""
+        """Judged by the clock, at the moment of the call."""
         return self._keeper.held
 
     @property
@@ -80,7 +80,7 @@ class LockGuard:
         return self
 
     async def release(self) -> None:
-        """The lock is free when this returns. That it was lost before is as good: then `lost` was set."""
+        """The lock is free when this returns. If it was lost before, that is fine: then `lost` was set."""
         token = self._keeper.disown()
         if self._keeping is not None:
             self._keeping.cancel()

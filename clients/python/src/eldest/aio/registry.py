@@ -1,4 +1,4 @@
-"""Processes that know of each other: an entry each, that lives as long as its heartbeats."""
+"""Processes that know of each other: each has an entry, which lasts as long as its heartbeats."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PROCESS_TTL_S = 45.0
 HEARTBEAT_EVERY_S = 10.0
 FEED_KINDS = ["process_registered", "process_changed", "process_removed"]
 MASTER, SLAVE = "master", "slave"
-#: `stop` does not hang on a cluster that is away: the entry lapses by its ttl then.
+#: `stop` does not hang if the cluster is away: the entry lapses by its ttl then.
 UNREGISTER_MOST_S = 1.0
 EVENTS = ("slave_registered", "slave_changed", "slave_removed", "heartbeat_error", "error")
 
 
 class Registry(Emitter):
-    """With an `election` the entry has its id, and its role follows it: `master` while it leads, else `slave`."""
+    """With an `election` the entry has its id, and its role follows it: `master` while it leads, otherwise `slave`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Registry(Emitter):
         self._client = client
         self._election = election
         self.id = process_id or (election.id if election else str(uuid.uuid4()))
-        # Nobody comes back under a name that was drawn, so nobody else need speak for it.
+        # No process comes back under a random id, so no other client needs to speak for it.
         self._guarded = True if process_id is None and election is None else None
         self.identifier = identifier or (election.identifier if election else identifier_of_this_process())
         self.capabilities = capabilities
@@ -68,7 +68,7 @@ class Registry(Emitter):
 
     @property
     def channel(self) -> str:
-        """Where messages for this process go: `client.listen(registry.channel)`."""
+        """The channel for messages to this process: `client.listen(registry.channel)`."""
         return f"worker:slave:{self.id}"
 
     # This process
@@ -86,7 +86,7 @@ class Registry(Emitter):
         return self
 
     async def stop(self) -> None:
-        """Takes the entry away; raises what kept it from that for a second: then the entry lapses by its ttl."""
+        """Removes the entry; raises if that failed for a second: then the entry lapses by its ttl."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -106,7 +106,7 @@ class Registry(Emitter):
         await self.stop()
 
     async def register(self) -> Process:
-        """Writes the entry as this process is now."""
+        """Writes the present entry of this process."""
         return await self._client.register(
             self.id,
             self.identifier,
@@ -118,14 +118,14 @@ class Registry(Emitter):
         )
 
     async def heartbeat(self) -> None:
-        """Prolongs the entry; one that has gone is written anew."""
+        """Prolongs the entry; if it has gone, it is written again."""
         try:
             await self._client.heartbeat(self.id, guarded=self._guarded)
         except NotFound:
             await self.register()
 
     async def unregister(self) -> None:
-        """Takes the entry away; that there is none is as good."""
+        """Removes the entry; if there is none, that is fine."""
         await self._unregister(None)
 
     async def _unregister(self, deadline: float | None) -> None:
@@ -150,7 +150,7 @@ class Registry(Emitter):
             return None
 
     async def master(self) -> Process | None:
-        """With an election the entry of the one who holds the role now: not one that merely says it is the master."""
+        """With an election, the entry of the present holder of the role, not one that merely says it is the master."""
         if self._election is None:
             return next(iter(await self.by_role(MASTER)), None)
         leader = (await self._client.role(self._election.role)).leader
@@ -182,7 +182,7 @@ class Registry(Emitter):
                     self._again.set()
 
     async def _rest(self) -> bool:
-        """Until the next heartbeat is due; True as soon as the role has changed."""
+        """Waits until the next heartbeat is due; True as soon as the role has changed."""
         try:
             async with asyncio.timeout(self._heartbeat_every):
                 await self._again.wait()
@@ -198,7 +198,7 @@ class Registry(Emitter):
                 async with self._client.feed(FEED_KINDS) as feed:
                     async for event in feed:
                         await self._saw(event)
-            except FeedCompacted as error:  # what was missed cannot be told; what comes can
+            except FeedCompacted as error:  # missed events cannot be reported; later ones can
                 self.emit("error", error)
             except EldestError as error:
                 self.emit("error", error)
@@ -211,7 +211,7 @@ class Registry(Emitter):
         role, before = event.data.get("role"), event.data.get("previous_role")
         if event.kind == "process_removed":
             role, before = None, role
-        if role == SLAVE:  # who has gone since, or is no slave any more, is told of in a moment
+        if role == SLAVE:  # if the slave has gone or changed its role since, an event about that follows
             if (entry := await self.slave(process)) is not None:
                 self.emit("slave_changed" if before == SLAVE else "slave_registered", entry)
         elif before == SLAVE:

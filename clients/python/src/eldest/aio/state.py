@@ -1,4 +1,4 @@
-"""One JSON document that several write, none over another's change."""
+"""One JSON document with several writers, none of which overwrites another's change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .client import Client
 
 __all__ = ["StateDoc", "UPDATE_TRIES"]
 
-#: Each failure means that another writer's change went in; so many in a row mean a document that is too busy for this.
+#: Each failure means that another writer succeeded; so many in a row mean a document that is too busy for this.
 UPDATE_TRIES = 16
 
 
 class StateDoc:
-    """`default` is what `update` begins with where there is no document yet.
+    """`default` is the value that `update` begins with if the document does not exist yet.
 
-    With a `broker`, every write is made in its name: one that was replaced, and does not know it yet, changes nothing.
+    With a `broker`, every write is made in its name: a broker that was replaced, and does not know it yet, changes
+    nothing.
     """
 
     def __init__(self, client: Client, key: str, *, default: Json = None, broker: Broker | None = None) -> None:
@@ -32,7 +33,7 @@ class StateDoc:
         self._broker = broker
 
     async def read(self) -> tuple[Json, str | None]:
-        """The value and its revision; the default and None where there is no document."""
+        """The value and its revision; the default and None if the document does not exist."""
         try:
             doc = await self._client.get(self.key)
         except NotFound:
@@ -48,7 +49,7 @@ class StateDoc:
         return True
 
     async def swap(self, value: Json, rev: str | None) -> Written:
-        """Writes where the document still has that revision (None: where there is none), or `PreconditionFailed`."""
+        """Writes if the document still has that revision (None: if it does not exist); otherwise raises `PreconditionFailed`."""
         broker = self._broker
         holder = None if broker is None else (broker.role, broker.token)
         try:
@@ -59,10 +60,10 @@ class StateDoc:
             raise
 
     async def update(self, change: Callable[[Json], Json | Awaitable[Json]]) -> Json:
-        """Reads, changes and swaps until no other change came between; the value written.
+        """Reads, changes and swaps until no other change comes between; returns the value written.
 
-        `change` may be called several times, and must do nothing but give the new value. `PreconditionFailed`
-        after 16 tries.
+        `change` may be called several times, and must do nothing but return the new value. `PreconditionFailed` after
+        16 tries.
         """
         backoff = Backoff(random.Random())
         for tries_left in reversed(range(UPDATE_TRIES)):
