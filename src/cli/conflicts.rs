@@ -1,6 +1,5 @@
 //! `eldest conflicts`: the values that merges overrode. A person looks at them one by one, and restores or drops each.
 
-mod drop_many;
 mod list;
 mod view;
 
@@ -12,6 +11,9 @@ use super::exit::Failure;
 use super::output::Output;
 use crate::client::{Request, encoded};
 use view::Conflict;
+
+/// A batch takes 1,024 commands and 4 MiB. An id has at most 2 KiB.
+const AT_ONCE: usize = 1000;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -88,7 +90,7 @@ pub async fn run(args: &ConflictsArgs) -> Result<(), Failure> {
             output.done(&said, || "the conflict is gone; what was kept stays".to_string())
         }
         Order::Drop { kind, prefix, output, target, .. } => {
-            let gone = drop_many::run(kind.as_deref(), prefix.as_deref(), target).await?;
+            let gone = drop_all(kind.as_deref(), prefix.as_deref(), target).await?;
             let said = json!({ "dropped": gone });
             output.done(&said, || format!("{gone} conflicts are gone; what was kept stays"))
         }
@@ -103,6 +105,33 @@ fn path_of(id: &str) -> String {
     format!("/v1/conflicts/{}", encoded(id))
 }
 
+/// Drops page after page, each as one batch, until there are no more. Returns how many conflicts were dropped.
+async fn drop_all(kind: Option<&str>, prefix: Option<&str>, target: &Target) -> Result<usize, Failure> {
+    let mut gone = 0;
+    loop {
+        let page = target.ask(&Request::get(page_path(kind, prefix))).await?;
+        let batch = batch(&page);
+        if batch.is_empty() {
+            return Ok(gone);
+        }
+        target.ask(&Request::post("/v1/commands".to_string(), &json!(batch))).await?;
+        gone += batch.len();
+    }
+}
+
+fn page_path(kind: Option<&str>, prefix: Option<&str>) -> String {
+    let mut path = format!("/v1/conflicts?limit={AT_ONCE}");
+    for (name, value) in [("kind", kind), ("prefix", prefix)] {
+        path.extend(value.map(|value| format!("&{name}={}", encoded(value))));
+    }
+    path
+}
+
+fn batch(page: &Value) -> Vec<Value> {
+    let ids = page["items"].as_array().into_iter().flatten().map(|item| &item["id"]);
+    ids.map(|id| json!({"storage_cmd": "DropConflict", "payload": {"id": id}})).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +140,15 @@ mod tests {
     fn an_id_is_one_segment_of_the_path() {
         assert_eq!(path_of("doc a/b é@1"), "/v1/conflicts/doc%20a%2Fb%20%C3%A9%401");
         assert_eq!(path_of("a/../b?x#y%z"), "/v1/conflicts/a%2F..%2Fb%3Fx%23y%25z");
+    }
+
+    #[test]
+    fn a_page_is_dropped_as_one_batch() {
+        let page =
+            json!({"items": [{"id": "doc:a:1.1@2", "kind": "doc"}, {"id": "doc:b:1.1@3"}], "next": null});
+        let drop = |id: &str| json!({"storage_cmd": "DropConflict", "payload": {"id": id}});
+        assert_eq!(batch(&page), [drop("doc:a:1.1@2"), drop("doc:b:1.1@3")]);
+        assert_eq!(batch(&json!({"items": []})), [] as [Value; 0]);
+        assert_eq!(page_path(Some("doc"), Some("a/")), "/v1/conflicts?limit=1000&kind=doc&prefix=a%2F");
     }
 }

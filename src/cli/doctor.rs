@@ -2,6 +2,8 @@
 //!
 //! Every node is asked twice, a second apart, about itself and the other nodes. Only a member with an address of its
 //! own is judged. `judge` is a pure function of all these answers.
+//!
+//! `eldest healthcheck`: checks whether the node on this machine lives, for containers without curl.
 
 mod ask;
 mod clocks;
@@ -16,9 +18,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::client::Target;
+use super::client::{Target, TlsArgs};
 use super::exit::Failure;
 use super::output::Output;
+use crate::client::{Caller, Request};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -28,7 +31,7 @@ Example:
 
 Ends with 0 if nothing is wrong, and with 12 if there are errors or warnings; notes alone are no reason for that. If no node
 at all answers, it ends like every other command: 3, or 4 where it is refused.")]
-pub struct Args {
+pub struct DoctorArgs {
     #[command(flatten)]
     target: Target,
     /// How long one node may take to answer, in milliseconds
@@ -38,7 +41,7 @@ pub struct Args {
     output: Output,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
     let findings = judge::judge(&seen);
     args.output.show(&finding::json(&seen, &findings), |_| finding::text(&seen, &findings))?;
@@ -46,4 +49,24 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Unwell { count }),
     }
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest healthcheck
+
+Ends with 0 if the node lives and with another code if not, as container engines want it.")]
+pub struct HealthcheckArgs {
+    /// The node's own address
+    #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
+    url: String,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+pub async fn healthcheck(args: &HealthcheckArgs) -> Result<(), Failure> {
+    let caller = Caller::with_tls(None, &args.tls.files())?;
+    caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
+    Ok(())
 }

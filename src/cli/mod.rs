@@ -7,21 +7,17 @@ mod call;
 mod cert;
 mod check;
 mod client;
-mod completions;
 mod conflicts;
 mod dev;
 mod doc;
 mod doctor;
 mod drill;
-mod elect;
 mod exec;
 mod exit;
 mod feed;
-mod form;
-mod handoff;
-mod healthcheck;
+mod generated;
+mod leadership;
 mod log;
-mod man;
 mod members;
 mod msg;
 mod out;
@@ -71,15 +67,15 @@ enum Command {
     /// Say why: who leads and since when, who would be next, what became of a role, what a call was refused for
     Why(why::WhyArgs),
     /// Look at every node, and say what is wrong and what to type about it
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Watch nodes, rates, roles and events, again and again
     Top(top::TopArgs),
     /// Take the leader away under load, and say what that cost
     Drill(drill::DrillArgs),
     /// Hand leadership to a node
-    Elect(elect::ElectArgs),
+    Elect(leadership::ElectArgs),
     /// Let the leader hand over to its best heir
-    Handoff(handoff::HandoffArgs),
+    Handoff(leadership::HandoffArgs),
     /// Hold client writes back on the whole cluster, or let them through again
     Service(service::ServiceArgs),
     /// List what merges overrode, put it back or let it go
@@ -101,7 +97,7 @@ enum Command {
     /// Let clients in by tokens with grants, and shut them out
     Token(token::TokenArgs),
     /// Form a new cluster although nodes are missing
-    Form(form::FormArgs),
+    Form(leadership::FormArgs),
     /// Print or check a node's log
     Log(log::LogArgs),
     /// Print or check a node's newest state on disk
@@ -117,13 +113,13 @@ enum Command {
     /// Measure a cluster
     Bench(eldest_load::Bench),
     /// Print what completes commands in a shell
-    Completions(completions::CompletionsArgs),
+    Completions(generated::CompletionsArgs),
     /// Write man pages
-    Man(man::ManArgs),
+    Man(generated::ManArgs),
     /// Make one HTTP call, where there is no curl
     Call(call::CallArgs),
     /// Tell a container engine whether this node lives
-    Healthcheck(healthcheck::HealthcheckArgs),
+    Healthcheck(doctor::HealthcheckArgs),
 }
 
 /// Runs the whole program. Wrong usage ends it with code 2.
@@ -172,8 +168,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Cert(args) => cert::run(args),
         Command::Exec(args) => exec::run(args),
-        Command::Completions(args) => completions::run(args, Cli::command()),
-        Command::Man(args) => man::run(args, Cli::command()),
+        Command::Completions(args) => generated::completions(args, Cli::command()),
+        Command::Man(args) => generated::man(args, Cli::command()),
         Command::Bench(args) => Ok(args.run_here()?),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
@@ -181,8 +177,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Doctor(args) => small(doctor::run(args)),
         Command::Top(args) => small(top::run(args)),
         Command::Drill(args) => small(drill::run(args)),
-        Command::Elect(args) => small(elect::run(args)),
-        Command::Handoff(args) => small(handoff::run(args)),
+        Command::Elect(args) => small(leadership::elect(args)),
+        Command::Handoff(args) => small(leadership::handoff(args)),
         Command::Service(args) => small(service::run(args)),
         Command::Conflicts(args) => small(conflicts::run(args)),
         Command::Doc(args) => small(doc::run(args)),
@@ -192,11 +188,11 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Msg(args) => small(msg::run(args)),
         Command::Members(args) => small(members::run(args)),
         Command::Token(args) => small(token::run(args)),
-        Command::Form(args) => small(form::run(args)),
+        Command::Form(args) => small(leadership::form(args)),
         Command::Backup(args) => small(backup::run(args)),
         Command::Restore(args) => small(restore::run(args)),
         Command::Call(args) => small(call::run(args)),
-        Command::Healthcheck(args) => small(healthcheck::run(args)),
+        Command::Healthcheck(args) => small(doctor::healthcheck(args)),
     }
 }
 

@@ -17,7 +17,7 @@ use super::http::Request;
 use super::session::{Session, Trouble};
 use super::status;
 use super::target::Target;
-use super::text::millis;
+use super::terminal::millis;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The number of connections that register, so that all processes are registered within about a second.

@@ -21,7 +21,7 @@ use super::http::{Request, Stream};
 use super::session::Session;
 use super::status;
 use super::target::Target;
-use super::text::{grouped, millis, per_second};
+use super::terminal::{grouped, millis, per_second};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The number of writers that share the events.

@@ -11,15 +11,15 @@ use tokio::time::{interval, sleep};
 use super::args::{Choice, Common, VALUE_BYTES, parse_span};
 use super::error::BenchError;
 use super::http::Request;
-use super::progress::{EVERY, Progress};
 use super::report::{Figures, Wrongs, errors_line, table};
 use super::rng::Rng;
 use super::session::{Fate, RETRY_PAUSE, Session};
 use super::status;
+use super::tally::lock;
 use super::tally::{Kind, Tally};
 use super::target::Target;
-use super::tasks::lock;
-use super::text::{grouped, millis, per_second};
+use super::terminal::{EVERY, Progress};
+use super::terminal::{grouped, millis, per_second};
 use super::workload::push_json_text;
 
 /// A batch is one record of the log and one body. Half of what a server accepts leaves room for both.

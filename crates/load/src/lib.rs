@@ -29,15 +29,13 @@ mod load;
 mod locks;
 mod node_url;
 mod peers;
-mod progress;
 mod report;
 mod rng;
 mod session;
 mod status;
 mod tally;
 mod target;
-mod tasks;
-mod text;
+mod terminal;
 mod workload;
 
 #[cfg(test)]
@@ -49,7 +47,7 @@ use std::io::{self, Stdout, Write};
 
 pub use args::TlsArgs;
 pub use error::BenchError;
-use progress::interrupted;
+use terminal::interrupted;
 
 /// `eldest bench`.
 #[derive(Clone, Debug, clap::Args)]

@@ -19,7 +19,7 @@ use super::http::Request;
 use super::session::{Session, Trouble};
 use super::status;
 use super::target::Target;
-use super::text::{grouped, millis, per_second};
+use super::terminal::{grouped, millis, per_second};
 
 /// The time limit of a call: longer than any wait below.
 const PATIENCE: Duration = Duration::from_secs(30);

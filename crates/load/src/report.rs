@@ -11,7 +11,7 @@ use super::histogram::Histogram;
 use super::session::Code;
 use super::status::Look;
 use super::tally::Errors;
-use super::text::{grouped, millis, per_second};
+use super::terminal::{grouped, millis, per_second};
 
 /// The figures of one kind of operation.
 #[derive(Clone, Debug, Serialize)]

@@ -1,7 +1,10 @@
-//! The counts of a run so far.
+//! The counts of a run so far, which its tasks share, and the end of a task that fails.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tokio::task::JoinSet;
 
 use super::histogram::Histogram;
 use super::session::{Code, Fate, Trouble};
@@ -68,6 +71,21 @@ impl Errors {
     pub fn most_frequent(&self) -> Option<String> {
         let (code, _) = self.by_code.iter().max_by_key(|(_, count)| **count)?;
         Some(code.to_string())
+    }
+}
+
+/// Locks the shared state. The counts are right after any number of whole steps, so a panic in another task does no
+/// harm.
+pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for the first of several endless tasks. A task that ends has failed, and then the program has failed.
+pub async fn failure(tasks: &mut JoinSet<()>) {
+    if let Some(Err(ended)) = tasks.join_next().await
+        && let Ok(panic) = ended.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }
 

@@ -8,7 +8,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
-use crate::provider::provider;
+use crate::files::provider;
 
 /// Accepts a certificate of the nodes' CA, or of the CA that issues certificates to clients only.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use rustls::client::ResolvesClientCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::files::provider;
 use crate::files::{Kind, Pem, TlsError, certified};
-use crate::provider::provider;
 
 /// The certificates that a client trusts, and the one that it shows. Plain HTTP needs none of these files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-use crate::names::NodeName;
+use crate::facts::NodeName;
+use crate::files::provider;
 use crate::node::NodeTls;
-use crate::provider::provider;
 
 impl NodeTls {
     /// The configuration for connections to this node, or to any node of the cluster.

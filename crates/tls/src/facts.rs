@@ -5,7 +5,11 @@
 //! skips those that it does not need. It checks nothing: signatures and chains are checked elsewhere, before anything
 //! that is read here is used.
 
+use std::fmt;
 use std::net::IpAddr;
+
+use rustls::pki_types::CertificateDer;
+use rustls::server::ParsedCertificate;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -189,4 +193,36 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     year * 365 + leaps + of_year - 719_468
+}
+
+/// The name of a node in its certificate: `eldest://CLUSTER/node/ID`, among the alternative names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeName {
+    pub cluster: String,
+    pub id: u32,
+}
+
+impl NodeName {
+    pub fn parse(uri: &str) -> Option<NodeName> {
+        let (cluster, id) = uri.strip_prefix("eldest://")?.split_once("/node/")?;
+        let name = NodeName { cluster: cluster.to_string(), id: id.parse().ok()? };
+        // Each name has one spelling only.
+        (name.to_string() == uri && !cluster.contains('/')).then_some(name)
+    }
+
+    /// The names of all nodes that this certificate names.
+    pub fn all(certificate: &CertificateDer<'_>) -> Vec<NodeName> {
+        // If the library that checks signatures cannot read the certificate, it names no node.
+        if ParsedCertificate::try_from(certificate).is_err() {
+            return Vec::new();
+        }
+        let names = Facts::read(certificate).map(|facts| facts.uris).unwrap_or_default();
+        names.iter().filter_map(|uri| NodeName::parse(uri)).collect()
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "eldest://{}/node/{}", self.cluster, self.id)
+    }
 }

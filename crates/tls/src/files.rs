@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-
-use crate::provider::provider;
 
 /// The bound of a file. A bundle of all public CAs has a fifth of this.
 const FILE_BYTES_MOST: u64 = 1 << 20;
@@ -94,6 +93,11 @@ impl Pem {
         }
         Ok(Arc::new(roots))
     }
+}
+
+/// The only provider of cryptography.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 /// A certificate with its key and the certificates that lead from it to its CA.

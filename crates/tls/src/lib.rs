@@ -6,8 +6,7 @@
 //!   client    a client's files ─► its connections
 //!   callers, dialled    the check of certificates: of callers, and of the nodes that are called
 //!   files     PEM files, with their bounds and errors
-//!   names     the name of a node in its certificate
-//!   facts     the contents of a certificate, for people and for its expiry
+//!   facts     the contents of a certificate, for people and for its expiry; the name of a node in it
 //!   explain   explanations of failed handshakes, in words to act on
 //! ```
 //!
@@ -20,17 +19,14 @@ mod dialled;
 mod explain;
 mod facts;
 mod files;
-mod names;
 mod node;
-mod provider;
 #[cfg(test)]
 mod tests;
 
 pub use client::{ClientFiles, trusting_nobody};
 pub use explain::explain;
-pub use facts::Facts;
+pub use facts::{Facts, NodeName};
 pub use files::{Kind, TlsError, certificates};
-pub use names::NodeName;
 pub use node::{Caller, NodeFiles, NodeTls, Rules};
 /// The library whose configurations this crate builds.
 pub use rustls;

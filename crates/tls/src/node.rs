@@ -12,9 +12,9 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::callers::Callers;
 use crate::facts::Facts;
+use crate::facts::NodeName;
+use crate::files::provider;
 use crate::files::{Kind, Pem, TlsError, certified};
-use crate::names::NodeName;
-use crate::provider::provider;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFiles {

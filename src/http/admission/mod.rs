@@ -4,11 +4,10 @@
 //! - `callers` bounds the connections of each address, and the memory for its bodies.
 //! - `seats` bounds the calls under way, each class by itself, and the long reads that run at once.
 //! - `timeouts` bounds how long a connection may be silent or slow.
-//! - `refused` counts wrong credentials by address, `handshakes` failed handshakes.
+//! - `refused` counts wrong credentials by address, and failed handshakes.
 //! - `traffic` counts what was asked and how it was answered, by route.
 
 mod callers;
-mod handshakes;
 mod places;
 mod refused;
 mod seats;
@@ -16,9 +15,8 @@ mod timeouts;
 mod traffic;
 
 pub use callers::{Caller, Callers, ConnectionPlace, Held, no_memory};
-pub use handshakes::FailedHandshakes;
 pub use places::{Origin, Place, Places, PlacesByName, Sharer, Sharers, Shares};
-pub use refused::Refused;
+pub use refused::{FailedHandshakes, Refused};
 pub use seats::{Admitted, Class, LongReads, Seat, Seats};
 pub use timeouts::{ConnectionTimeouts, Decision, Untaken};
 pub use traffic::{Counted, Traffic};

@@ -2,12 +2,14 @@
 //! leader's time. A call with a valid credential is never counted, and never refused because of other callers at its address.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
 use super::places::Origin;
 use crate::http::answer::{Code, Problem};
+use crate::metrics::Counter;
 
 /// A program with an old token tries a few times; a secret of 256 bits is not found in a million tries.
 const MOST: u32 = 20;
@@ -57,6 +59,27 @@ impl Refused {
 impl Counts {
     fn is_over(&self, now: Instant) -> bool {
         now.duration_since(self.since) >= WINDOW
+    }
+}
+
+/// The interval between log lines on failed handshakes: any client can cause them.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub struct FailedHandshakes {
+    pub count: Counter,
+    /// The time of the last log line.
+    told: Mutex<Option<Instant>>,
+}
+
+impl FailedHandshakes {
+    pub fn note(&self, from: SocketAddr, why: &str) {
+        self.count.add(1);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            *told = Some(Instant::now());
+            tracing::warn!(%from, why, failed_so_far = self.count.get(), "a TLS handshake failed");
+        }
     }
 }
 

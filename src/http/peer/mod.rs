@@ -1,7 +1,6 @@
 //! Other nodes call the seed's routes with an envelope. A call reaches the loop only after its cluster, its sender and, if there is a
 //! secret, its proof have been checked.
 
-mod certificate;
 mod transfer;
 
 use std::sync::Arc;
@@ -134,7 +133,7 @@ impl PeerEndpoint {
             return Err(Problem::new(Code::WrongCluster, detail));
         }
         let Sender { from, to, .. } = request.sender;
-        certificate::check(request.certified, from)?;
+        check_certificate(request.certified, from)?;
         if let (Some(_), Some(caller)) = (request.certified, request.caller) {
             caller.has_proved_a_peer();
         }
@@ -385,4 +384,33 @@ async fn read(body: Body) -> Result<Bytes, Problem> {
 
 fn unreadable(error: WireError) -> Problem {
     Problem::field("envelope", error.to_string())
+}
+
+/// With TLS a node's certificate identifies it. Without TLS the sender in the call counts, together with the cluster's secret.
+fn check_certificate(caller: Option<Certified>, from: NodeId) -> Result<(), Problem> {
+    let says = || format!("the call says that it comes from node {}", from.0);
+    let detail = match caller {
+        None => return Ok(()),
+        Some(Certified { node: Some(node) }) if node == from.0 => return Ok(()),
+        Some(Certified { node: Some(node) }) => {
+            format!("{}, and its certificate is that of node {node}", says())
+        }
+        Some(Certified { node: None }) => {
+            format!("{}, and it comes without a certificate of a node of this cluster", says())
+        }
+    };
+    Err(Problem::new(Code::Forbidden, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_that_of_the_node_that_calls() {
+        let taken = |caller: Option<Certified>| check_certificate(caller, NodeId(2)).is_ok();
+        assert!(taken(None), "without TLS there is none");
+        assert!(taken(Some(Certified { node: Some(2) })));
+        assert!(!taken(Some(Certified { node: Some(3) })) && !taken(Some(Certified { node: None })));
+    }
 }

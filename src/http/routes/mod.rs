@@ -6,9 +6,8 @@ mod catch_up;
 mod channels;
 mod commands;
 mod conflicts;
-mod dashboard;
-mod described;
 mod docs;
+mod embedded;
 mod explain;
 mod feed;
 mod guarded;
@@ -77,9 +76,9 @@ fn served(method: &str, pattern: &str) -> MethodRouter<Arc<Context>> {
 
 fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
-        "/" => get(dashboard::root),
-        "/ui/{*file}" => get(dashboard::file),
-        "/openapi.json" => get(described::openapi),
+        "/" => get(embedded::root),
+        "/ui/{*file}" => get(embedded::file),
+        "/openapi.json" => get(embedded::openapi),
         "/livez" => get(health::livez),
         "/readyz" => get(health::readyz),
         "/leader" => get(health::leader),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::report::errors_line;
 use super::super::session::Code;
-use super::super::text::{grouped, millis};
+use super::super::terminal::{grouped, millis};
 use super::watch::{Ack, Event, Gap, Watch};
 
 /// An event as a program reads it.

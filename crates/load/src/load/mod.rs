@@ -18,15 +18,15 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::error::BenchError;
-use super::progress::{EVERY, Progress};
 use super::report::CpuClock;
 use super::rng::Rng;
 use super::session::Session;
 use super::status;
 use super::tally::Tally;
+use super::tally::{failure, lock};
 use super::target::Target;
-use super::tasks::{failure, lock};
-use super::text::{grouped, millis, per_second};
+use super::terminal::{EVERY, Progress};
+use super::terminal::{grouped, millis, per_second};
 use super::workload::{Mix, Workload};
 use report::{Measured, Report};
 use stream::{LoadStream, Plan};

@@ -9,7 +9,7 @@ use super::super::report::{Figures, Wrongs, cluster_line, errors_line, table};
 use super::super::status::Look;
 use super::super::tally::{Errors, Tally};
 use super::super::target::Target;
-use super::super::text::grouped;
+use super::super::terminal::grouped;
 use super::super::workload::Level;
 use super::args::LoadArgs;
 

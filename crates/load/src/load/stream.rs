@@ -12,9 +12,9 @@ use tokio::time::{sleep, timeout};
 use super::super::http::{Chunks, Failure, Stream as Connected, find_end, parse};
 use super::super::rng::Rng;
 use super::super::session::{RETRY_PAUSE, Trouble};
+use super::super::tally::lock;
 use super::super::tally::{Kind, Tally};
 use super::super::target::Target;
-use super::super::tasks::lock;
 use super::super::workload::{push_json_text, stamp};
 
 /// The number of lines that are made and sent at once.

@@ -6,8 +6,8 @@ use std::time::Instant;
 use tokio::time::sleep;
 
 use super::super::session::{Fate, RETRY_PAUSE, Session, Trouble};
+use super::super::tally::lock;
 use super::super::tally::{Kind, Tally};
-use super::super::tasks::lock;
 use super::super::workload::Workload;
 
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::super::error::BenchError;
 use super::super::histogram::Histogram;
 use super::super::session::Trouble;
-use super::super::text::millis;
+use super::super::terminal::millis;
 use super::client::{Client, leader};
 use super::cluster::{Cluster, print};
 use super::op::Op;

@@ -19,8 +19,8 @@ use crate::report::CpuClock;
 use crate::rng::Rng;
 use crate::session::{Fate, RETRY_PAUSE, Trouble};
 use crate::tally::{Errors, Kind};
-use crate::tasks::{failure, lock};
-use crate::text::{millis, per_second};
+use crate::tally::{failure, lock};
+use crate::terminal::{millis, per_second};
 use crate::workload::{push_json_text, stamp};
 
 /// The time limit of one operation.

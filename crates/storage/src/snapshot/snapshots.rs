@@ -1,5 +1,6 @@
 //! The chain in use: files are added to it and merged in it, and it can be replaced.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::chain::{self, Piece};
@@ -38,6 +39,21 @@ pub struct Opening {
     pub bad: Vec<Flaw>,
 }
 
+/// The rows of a frozen state. They are read when they are written, and again if there was no room.
+pub trait Rows: fmt::Debug + Send {
+    /// All rows, or the changes since the newest snapshot; sorted by table and key.
+    fn changes(&self, whole: bool) -> Box<dyn Iterator<Item = Change<'_>> + '_>;
+}
+
+/// The state at a boundary that no log leads to.
+#[derive(Debug)]
+pub struct Rebase {
+    pub boundary: Boundary,
+    pub rows: Box<dyn Rows>,
+    /// The new state is unrelated to the one on disk.
+    pub whole: bool,
+}
+
 impl Snapshots {
     /// Reads and checks every file of the chain, and removes the leftovers of a crash.
     pub fn open(files: &Files, dir: &Path) -> Result<(Snapshots, Opening), SnapshotError> {
@@ -58,6 +74,21 @@ impl Snapshots {
         let snapshots = Snapshots { room, generation: found.generation, chain: found.chain, bad };
         let opening = Opening { newest: snapshots.newest().cloned(), bad: found.bad };
         Ok((snapshots, opening))
+    }
+
+    /// Continues the chain with a state of another history. A merge of two sides changes some keys of a large state and its whole past;
+    /// the files do not contain the past, so they stay, and the cost is that of the change. Only the boundary at the end is of the new
+    /// history. If there is no chain to continue, this begins one. The state is durable when this returns.
+    pub fn rebase(&mut self, rebase: &Rebase) -> Result<(), SnapshotError> {
+        let Rebase { boundary, rows, whole } = rebase;
+        let boundary = boundary.clone();
+        match self.newest().map(Boundary::index) {
+            Some(newest) if newest < boundary.index() && !whole => {
+                self.add(newest, boundary, rows.changes(false))
+            }
+            // Indexes do not decrease when sides meet. If they did, only a new chain would take effect.
+            _ => self.add_whole(Head { from: 0, boundary }, rows.changes(true)),
+        }
     }
 
     pub fn newest(&self) -> Option<&Boundary> {

@@ -1,13 +1,31 @@
-//! `eldest man`: writes a page for `eldest` and one for each of its commands.
+//! `eldest completions` and `eldest man`: what is made from the definitions of the commands, for shells and for readers.
 
 use std::fs;
 use std::path::PathBuf;
 
 use clap::{Command, Parser};
+use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
 use super::exit::Failure;
 use super::out::print;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest completions bash
+  eldest completions zsh
+  eldest completions fish")]
+pub struct CompletionsArgs {
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    generate(args.shell, &mut command, "eldest", &mut text);
+    print(&String::from_utf8_lossy(&text))
+}
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -18,7 +36,7 @@ pub struct ManArgs {
     dir: PathBuf,
 }
 
-pub fn run(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
+pub fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
     command.build();
     fs::create_dir_all(&args.dir).map_err(Failure::file(&args.dir))?;
     let mut written = 0;

@@ -1,4 +1,5 @@
-//! The dashboard: a page that every node contains. Its files hold no data; the page gets data by the same calls as any client.
+//! Texts that every node contains: the files of the dashboard, which get their data by the same calls as any client, and
+//! `/openapi.json`, which describes the API for tools.
 
 use std::sync::LazyLock;
 
@@ -10,8 +11,11 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, Response, StatusCode};
 
+use bytes::Bytes;
+
 use super::health;
-use crate::http::answer::{self, Answer, empty, unknown_route, value_of};
+use crate::http::answer::{self, Answer, JSON, empty, unknown_route, value_of};
+use crate::http::openapi::document;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -85,27 +89,46 @@ fn takes_html(headers: &HeaderMap) -> bool {
 }
 
 fn served(file: &File, headers: &HeaderMap) -> Response<Body> {
-    let known = headers.get(IF_NONE_MATCH).is_some_and(|tag| *tag == *TAG);
-    let mut response = match known {
-        true => {
-            let mut response = empty();
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
-        false => answer::typed(StatusCode::OK, HeaderValue::from_static(file.kind), file.text),
-    };
+    let mut response = unless_known(&TAG, headers, HeaderValue::from_static(file.kind), file.text);
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (OPENER, HeaderValue::from_static("same-origin")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (ETAG, TAG.clone()),
     ] {
         headers.insert(name, value);
     }
     response
+}
+
+/// Sends the text, or 304 if the client has it already.
+fn unless_known(
+    tag: &HeaderValue,
+    headers: &HeaderMap,
+    kind: HeaderValue,
+    text: impl Into<Bytes>,
+) -> Response<Body> {
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|given| given == tag);
+    let mut response = if is_known { empty() } else { answer::typed(StatusCode::OK, kind, text) };
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    response.headers_mut().insert(ETAG, tag.clone());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The description of the API is built once: it does not change while the process lives.
+static API: LazyLock<(Bytes, HeaderValue)> = LazyLock::new(|| {
+    let text = document().to_string();
+    let tag = value_of(format!("\"{}\"", &blake3::hash(text.as_bytes()).to_hex()[..32]));
+    (text.into(), tag)
+});
+
+pub async fn openapi(request: Request) -> Response<Body> {
+    let (text, tag) = &*API;
+    unless_known(tag, request.headers(), JSON, text.clone())
 }
 
 #[cfg(test)]

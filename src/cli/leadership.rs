@@ -1,0 +1,100 @@
+//! `eldest elect`, `eldest handoff` and `eldest form`: who leads, by an operator's order.
+
+use clap::Parser;
+use serde_json::{Value, json};
+
+use super::client::Target;
+use super::exit::Failure;
+use super::output::Output;
+use crate::client::Request;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest elect 2
+  eldest elect node-2
+
+The leader catches node 2 up, stops taking writes, and hands over in one step.")]
+pub struct ElectArgs {
+    /// The node that shall lead: its id, or its name
+    node: String,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn elect(args: &ElectArgs) -> Result<(), Failure> {
+    let id = match args.node.parse::<u32>() {
+        Ok(id) => id,
+        Err(_) => id_of(&args.target, &args.node).await?,
+    };
+    let said = args.target.ask(&Request::post("/elect", &json!({ "node_idx": id }))).await?;
+    args.output.done(&said, || format!("node {id} leads"))
+}
+
+async fn id_of(target: &Target, name: &str) -> Result<u32, Failure> {
+    let members = target.ask(&Request::get("/v1/members")).await?;
+    let members = members["members"].as_array().cloned().unwrap_or_default();
+    let named = |member: &&Value| member["name"] == name;
+    let id = members.iter().find(named).and_then(|member| member["id"].as_u64());
+    id.and_then(|id| u32::try_from(id).ok()).ok_or_else(|| Failure::NoSuchNode {
+        wanted: name.to_string(),
+        names: members.iter().filter_map(|member| member["name"].as_str().map(str::to_string)).collect(),
+    })
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest handoff
+
+For a leader's machine that is about to be worked on. `eldest elect N` names the next leader.")]
+pub struct HandoffArgs {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn handoff(args: &HandoffArgs) -> Result<(), Failure> {
+    let answer = args.target.ask(&Request::post("/handoff", &json!({}))).await?;
+    args.output.done(&answer, || match answer["leader"].as_u64() {
+        Some(leader) => format!("node {leader} leads"),
+        None => "handed over; `eldest status` shows to whom".to_string(),
+    })
+}
+
+/// The text that is shown if the command was not confirmed.
+const MEANING: &str = "\
+A cluster forms once, by itself, when every node of the topology is up and has never been part of one.
+To form it without some of them is safe only if those really never were part of this cluster: if they were, their
+disks may hold acknowledged writes, and a second cluster would begin beside the first. They join later, empty.";
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest form --without 3 --yes
+
+Needed once at most, before the first write, and only while a node of the topology cannot be started.")]
+pub struct FormArgs {
+    /// The ids of the nodes that are missing, separated by commas; a majority must remain
+    #[arg(long, value_delimiter = ',', required = true)]
+    without: Vec<u32>,
+    /// Yes: the missing nodes were never part of this cluster
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn form(args: &FormArgs) -> Result<(), Failure> {
+    if !args.yes {
+        return Err(Failure::NotConfirmed { what: MEANING });
+    }
+    let said = args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
+    let sentence = "the nodes that are up form the cluster; `eldest status` shows who leads";
+    args.output.done(&said, || sentence.to_string())
+}
