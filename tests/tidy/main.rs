@@ -19,6 +19,7 @@ mod methods;
 mod mutants;
 mod names;
 mod paths;
+mod prose;
 mod purity;
 mod rooms;
 mod rules;
@@ -110,6 +111,11 @@ fn the_map_names_every_file() {
 #[test]
 fn text_files_are_clean() {
     expect_none(text::check(&Repo::read().texts));
+}
+
+#[test]
+fn prose_is_plain() {
+    expect_none(prose::check(&Repo::read().texts));
 }
 
 #[test]
