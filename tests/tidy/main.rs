@@ -11,6 +11,7 @@
 mod circles;
 mod coming;
 mod crates;
+mod glossary;
 mod imports;
 mod licences;
 mod map;
@@ -111,6 +112,12 @@ fn the_map_names_every_file() {
 #[test]
 fn text_files_are_clean() {
     expect_none(text::check(&Repo::read().texts));
+}
+
+#[test]
+fn the_glossary_lists_what_is_used() {
+    let repo = Repo::read();
+    expect_none(glossary::check(repo.text(glossary::GLOSSARY), &repo.texts));
 }
 
 #[test]
