@@ -506,7 +506,8 @@ pub fn override_of_another_history() -> Check {
     world.deliver(envelope, state)?;
     run(&mut world, 500)?;
     heal(&mut world)?;
-    has(&world, "own", None)
+    has(&world, "k", Some("1"))?;
+    counts(&world, 2)
 }
 
 /// The links fail for less than a second in the middle of a heal.

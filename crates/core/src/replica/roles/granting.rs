@@ -152,7 +152,8 @@ impl Roles {
         !wanted.elect && desk.now.mono < wanted.until && !self.is_gone(acquiring.call)
     }
 
-    fn stand_in_line(&mut self, desk: &mut Desk, ticket: Box<Acquiring>) {
+    fn stand_in_line(&mut self, desk: &mut Desk, mut ticket: Box<Acquiring>) {
+        ticket.waited = true;
         let (role, instance) = (ticket.wanted.role.clone(), ticket.wanted.claim.instance.clone());
         let (priority, until) = (ticket.wanted.priority, ticket.wanted.until);
         match self.waiters.join(Waiter { role, instance, priority, until, ticket }) {
@@ -182,8 +183,7 @@ impl Roles {
         for late in next.dropped {
             self.add_turn(Turn::Acquire(late.ticket));
         }
-        if let Some(mut best) = next.best {
-            best.ticket.waited = true;
+        if let Some(best) = next.best {
             self.take_acquire(desk, best.ticket);
             // If this waiter could not get the role, the next one can.
             self.falls_free(role.clone());

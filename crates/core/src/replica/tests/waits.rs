@@ -88,6 +88,24 @@ fn what_nobody_heard_of_is_given_back() {
     assert_eq!(solo.has("r").as_deref(), Some("c"), "long before b's ttl");
 }
 
+/// The node pauses, and in one step the holder's lease and the wait are over. The waiter gets the role, and its grant can be taken back
+/// like any other that came after a wait.
+#[test]
+fn a_grant_at_the_end_of_a_wait_is_given_back_unheard() {
+    let mut solo = Solo::open();
+    solo.call(acquire("a", TTL, Time(0)));
+    solo.sync();
+    let call = solo.call(acquire("b", TTL, Time(solo.now + TTL.0 - 1)));
+    solo.now += TTL.0;
+    solo.feed(In::Tick);
+    solo.sync();
+    assert_eq!(solo.has("r").as_deref(), Some("b"));
+    let unheard = if_unheard(solo.answer(call)).expect("a grant after a wait");
+    solo.feed(In::Unheard(unheard));
+    solo.pass(Span::millis(1));
+    assert_eq!(solo.has("r"), None, "long before b's ttl");
+}
+
 #[test]
 fn a_holder_that_did_not_wait_keeps_its_role_until_its_ttl() {
     let mut solo = Solo::open();
