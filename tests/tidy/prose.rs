@@ -114,7 +114,7 @@ impl Room {
         self.lines += block.lines;
         let place =
             || format!("  {path}:{}: {}", block.line, block.text.chars().take(110).collect::<String>());
-        let words = words(&block.text);
+        let words = words(after_label(&block.text));
         if !block.text.ends_with('?') && words.first().is_some_and(|word| OPENERS.contains(&word.as_str())) {
             self.openers.push(place());
         }
@@ -171,7 +171,7 @@ fn comments(text: &str, marks: &[&str]) -> Vec<Block> {
     blocks(text.lines().map(comment))
 }
 
-/// Headings, tables, lists and fenced blocks are no paragraphs.
+/// Headings, tables and fenced blocks are not prose. Each item of a list is a paragraph.
 fn paragraphs(text: &str) -> Vec<Block> {
     let mut is_fenced = false;
     blocks(text.lines().map(|line| {
@@ -180,12 +180,23 @@ fn paragraphs(text: &str) -> Vec<Block> {
             is_fenced = !is_fenced;
             return None;
         }
-        let is_prose = line.starts_with("**") || !line.starts_with(['#', '|', '>', '-', '*']);
-        (!is_fenced && is_prose).then(|| line.to_string())
+        (!is_fenced && !line.starts_with(['#', '|', '>'])).then(|| line.to_string())
     }))
 }
 
-/// Joins lines up to an empty one, or up to one that is not prose.
+/// A label such as `**What it asks.**` is a heading, and the prose begins after it.
+fn after_label(text: &str) -> &str {
+    let label = text.strip_prefix("**").and_then(|rest| rest.split_once("**"));
+    label.map_or(text, |(_, rest)| rest)
+}
+
+/// The text of an item of a list, without its mark.
+fn item(line: &str) -> Option<&str> {
+    let bullet = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "));
+    bullet.or_else(|| line.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(". "))
+}
+
+/// Joins lines up to an empty one, to one that is not prose, or to the next item of a list.
 fn blocks(lines: impl Iterator<Item = Option<String>>) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut continues = false;
@@ -194,13 +205,17 @@ fn blocks(lines: impl Iterator<Item = Option<String>>) -> Vec<Block> {
             continues = false;
             continue;
         };
-        match found.last_mut().filter(|_| continues) {
+        let item = item(&line);
+        match found.last_mut().filter(|_| continues && item.is_none()) {
             Some(block) => {
                 block.lines += 1;
                 block.text.push(' ');
                 block.text.push_str(&line);
             }
-            None => found.push(Block { line: number + 1, lines: 1, text: line }),
+            None => {
+                let text = item.map_or(line.clone(), str::to_string);
+                found.push(Block { line: number + 1, lines: 1, text });
+            }
         }
         continues = true;
     }
@@ -230,6 +245,14 @@ mod tests {
         let expected = "src/a: 3 of 3 blocks open with a clause in the place of a subject; begin with the thing that acts\n  \
              src/a/b.rs:1: Of many.\n  src/a/b.rs:3: Whoever comes.\n  src/a/b.rs:6: Only here.";
         assert!(complaints("src/a/b.rs", text).contains(&expected.to_string()));
+    }
+
+    #[test]
+    fn items_of_lists_are_paragraphs() {
+        let text = "1. A node.\n2. Of it.\n3. Whatever\n   comes.\n";
+        let complaint = &complaints("docs/a.md", text)[0];
+        assert!(complaint.starts_with("docs/a.md: 2 of 3 blocks open"), "{complaint}");
+        assert!(complaint.ends_with("  docs/a.md:2: Of it.\n  docs/a.md:3: Whatever comes."), "{complaint}");
     }
 
     #[test]

@@ -166,7 +166,7 @@ class Docs {
     return this.#write('PUT', key, { body: value, headers, query, shown }, options);
   }
 
-  /** How long a document with a ttl will now live, in milliseconds; `NotFound` if it has ended. */
+  /** Renews a document with a ttl. Returns the time it has left, in milliseconds; `NotFound` if it has ended. */
   async renew(key, { ifRev, deadlineMs, signal } = {}) {
     known(ifRev);
     const spec = { method: 'POST', path: `/v1/docs/${segment(key, 'key')}`, query: { renew: true }, deadlineMs, signal };

@@ -96,7 +96,7 @@ export class Feed extends Reopened {
     this.#lastId = options.since ?? null;
   }
 
-  /** Where to go on after the last event that was delivered: `client.feed({since})`. */
+  /** The place of the last event that was delivered, to go on after it: `client.feed({since})`. */
   get lastId() {
     return this.#lastId;
   }

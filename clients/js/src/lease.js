@@ -5,7 +5,7 @@ import { rest } from './clock.js';
 import { linked } from './signals.js';
 import { graceMs, Ties } from './ties.js';
 
-/** How much the clocks of two machines may differ in pace, and how coarse a timer may be. */
+/** The largest difference in pace between two clocks, and the coarseness of a timer. */
 const DRIFT = 0.01;
 const MARGIN_MS = 10;
 /** The pause after a failed renewal: a part of the time left, but at least this long. */
@@ -23,7 +23,7 @@ export const ANSWER_MOST_MS = RELEASE_MS / 2;
 export const TTL_MS = 30_000;
 export const RENEW_EVERY_MS = 10_000;
 
-/** How long a holder may believe, from the moment it sent the request. */
+/** The time for which a holder may believe, from the moment it sent the request. */
 export function believable(ttlMs, expiresInMs) {
   const span = Math.min(ttlMs, expiresInMs);
   return span - span * DRIFT - MARGIN_MS;
@@ -75,7 +75,7 @@ export class Lease {
     return this.#ended.signal;
   }
 
-  /** How much longer the lease is believed. */
+  /** The time for which the lease is still believed. */
   get leftMs() {
     return this.held ? this.#until - this.#backend.clock.now() : 0;
   }

@@ -127,7 +127,7 @@ export class Registry extends Emitter {
     return { id: this.id, ...this.#entry };
   }
 
-  /** Where messages for this process are sent: `client.channels.listen(registry.channel)`. */
+  /** The channel for messages to this process: `client.channels.listen(registry.channel)`. */
   get channel() {
     return `worker:slave:${this.id}`;
   }

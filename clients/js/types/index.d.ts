@@ -310,9 +310,9 @@ export interface ElectionOptions {
   heldBy?: HeldBy;
   /** 10 000, or a third of a shorter ttl. */
   renewEveryMs?: number;
-  /** How long a follower's call waits for the role before it is repeated: 5 000. */
+  /** A follower's call waits for the role this long before it is repeated: 5 000. */
   checkEveryMs?: number;
-  /** How long `start` may take before it goes on in the background: the client's `deadlineMs`, 5 000 at most. */
+  /** `start` may take this long before it goes on in the background: the client's `deadlineMs`, 5 000 at most. */
   startDeadlineMs?: number;
   /** Higher first: 0. */
   priority?: number;

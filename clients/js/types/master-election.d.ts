@@ -43,7 +43,7 @@ type Settings = [
   heldBy?: HeldBy,
   /** A slave that is not heard from for this long is removed: 15 000. */
   slaveTimeout?: number,
-  /** How often a process sends a heartbeat: 5 000. */
+  /** The interval of the heartbeats of a process: 5 000. */
   slaveHeartbeat?: number,
 ];
 

@@ -29,7 +29,7 @@ IfRole = tuple[str, int | None] | Holder
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     items: list[T]
-    #: Where the next page begins (`after`); None on the last one.
+    #: The start of the next page (`after`); None on the last one.
     next: str | None
 
 

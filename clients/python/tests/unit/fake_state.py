@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-#: How soon a waiter notices that its caller has gone.
+#: The time in which a waiter notices that its caller has gone.
 LOOK_AGAIN_S = 0.05
 
 Answer = tuple[int, dict[str, Any]]

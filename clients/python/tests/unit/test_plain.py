@@ -210,7 +210,7 @@ class Plain(unittest.TestCase):
 class SameVerbs(unittest.TestCase):
     """Both forms have the same verbs, names and defaults."""
 
-    #: Only the asyncio form has these: they make a backend of it, or only an event loop needs them.
+    #: The asyncio form alone has these: they make a backend of it, or only an event loop needs them.
     ALONE = {"Client": {"now", "watch", "tie"}, "Election": {"role_was_acquired", "role_was_lost", "look_again", "emit", "told"}}
     PARAMETERS_ALONE = {"clock", "deadline", "on_open", "instance_id", "tie"}
 

@@ -1,4 +1,4 @@
-//! A version is the content of one write to a key: a value, or a deletion.
+//! A version of a key is the content of one write to it: a value, or a deletion.
 //!
 //! In a mergeable state a key has a set of versions. The current version is a row or a tombstone. The others lost to it in a
 //! merge, and are its rivals. The writer of a key knows all of its versions, and so replaces all of them.
