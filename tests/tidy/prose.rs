@@ -187,7 +187,7 @@ fn paragraphs(text: &str) -> Vec<Block> {
 /// A label such as `**What it asks.**` is a heading, and the prose begins after it.
 fn after_label(text: &str) -> &str {
     let label = text.strip_prefix("**").and_then(|rest| rest.split_once("**"));
-    label.map_or(text, |(_, rest)| rest)
+    label.filter(|(label, rest)| label.ends_with('.') || rest.starts_with(':')).map_or(text, |(_, rest)| rest)
 }
 
 /// The text of an item of a list, without its mark.
