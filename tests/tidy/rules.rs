@@ -10,7 +10,7 @@ pub const PROTOCOL: &str = "docs/protocol.md";
 /// The samples of this test are not citations.
 const SAMPLES: &str = "tests/tidy/";
 
-const FORMS: &str = "`### P7 · name` or `**P7 name.** text` at the start of a line";
+const FORMS: &str = "`#### P7. name` or `**I7 name.** text` at the start of a line";
 
 /// `P` for a rule or `I` for an invariant, and the number.
 type Rule = (char, usize);

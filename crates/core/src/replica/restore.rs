@@ -97,7 +97,7 @@ impl Restores {
             true => return false,
             false if !goes_on => self.end(desk, Err(desk.not_leading())),
             false if late => {
-                self.end(desk, Err(Denied::GivenUp { why: "it took longer than ten minutes" }));
+                self.end(desk, Err(Denied::GivenUp { why: "it took longer than its size allows" }));
             }
             false if restoring.waits => return false,
             false => self.take_step(desk),

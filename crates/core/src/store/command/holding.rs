@@ -1,4 +1,4 @@
-//! A write that is bound to a role (P59): it goes through only while the token is still the role's.
+//! A write on condition of a role (P59): it takes effect only while the token is still the role's.
 //!
 //! `"if_role": "leader", "role_token": 12`, HTTP's `If-Role: leader; token=12`.
 

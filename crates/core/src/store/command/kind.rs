@@ -9,7 +9,7 @@ pub const COMMANDS: Format = FORMAT;
 /// they read it.
 pub const ENDINGS: Format = Format(2);
 
-/// The format of writes that are bound to a role.
+/// The format of writes on condition of a role.
 pub const HOLDINGS: Format = Format(3);
 
 /// The format of the last step of a restore from another cluster, or from an earlier time. That step raises the last token, or

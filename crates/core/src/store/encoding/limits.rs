@@ -32,7 +32,7 @@ pub const BATCH_MOST: usize = 4 << 20;
 /// around a value in a batch, a page or a whole-data document.
 pub const DEPTH_MOST: usize = 100;
 
-/// Idempotency keys that are remembered: each takes some hundred bytes. At the bound, writes with a key are put off.
+/// Idempotency keys that are remembered: each takes some hundred bytes. At the bound the oldest keys go; in available mode writes with a key are put off (P52).
 pub const CALLS_MOST: usize = 1_000_000;
 
 /// The time for which a call is remembered, in cluster time. It is longer than clients retry.
@@ -69,8 +69,7 @@ pub const TTL_MOST: Span = Span::millis(60 * 60 * 1000);
 pub const DOC_TTL_MOST: Span = Span::millis(24 * 60 * 60 * 1000);
 
 /// Documents that end with one lease: they end in one record, at a few microseconds each, and everything else waits meanwhile.
-/// The leader puts fewer leases into such a record if they have many documents, so that no record ends more documents than
-/// this.
+/// The leader adds leases to such a record until their documents come to this number, so a record ends at most twice as many.
 pub const TETHERED_MOST: usize = 10_000;
 
 /// The default ttl: the seed's value.

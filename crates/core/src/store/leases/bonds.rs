@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// Whether a write that is bound to that role may be made (P59).
+    /// Whether a write on condition of that role may be made (P59).
     pub(in crate::store) fn check_holder(&self, holder: Option<&Holding>) -> Result<(), Reason> {
         let Some(Holding { role, token }) = holder else { return Ok(()) };
         let holds = self.role(role).is_some_and(|held| held.token == *token);
