@@ -1,4 +1,7 @@
 //! The digests that a node keeps, and the comparison of all nodes' digests by a leader (P25).
+//! A leader's beat names a boundary, each follower answers with its digest there, and `judge` looks for the
+//! digest that a majority of the topology reports. The leader's own digest is one among them: otherwise a
+//! leader whose state has diverged would send sound nodes away (C33).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +10,12 @@ use super::mutant::{self, Mutant};
 use crate::types::{Digest, Index, NodeId};
 
 /// The number of boundaries whose digests a node keeps: enough for the boundaries of one beat at full speed.
+/// A beat asks for a boundary that is one beat old. A node that has dropped its digest reports none, and does
+/// not count in that comparison.
 const KEPT: usize = 1024;
 
-/// The number of boundaries that a leader compares at a time.
+/// The number of boundaries that a leader compares at a time. Beyond it the oldest is dropped, even if it was
+/// not decided.
 const COMPARED: usize = 16;
 
 /// This node's own digests at the newest boundaries.
@@ -22,11 +28,13 @@ pub struct Checkpoints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ballots {
     pub by_index: BTreeMap<Index, BTreeMap<NodeId, Digest>>,
+    /// The boundaries for which the alarm was raised: it is raised once for each.
     pub told: BTreeSet<Index>,
 }
 
 pub enum Judgement {
     Pending,
+    /// A majority agrees, and these nodes differ from it; often there are none.
     Odd(Vec<NodeId>),
     /// States differ, and no majority can agree, even with the nodes that have not answered yet.
     Undecidable,
@@ -90,6 +98,7 @@ impl Ballots {
                 let odd = ballots.iter().filter(|(_, theirs)| differ(digest, **theirs));
                 Judgement::Odd(odd.map(|(node, _)| *node).collect())
             }
+            // Even if all nodes that may still answer report the most frequent digest, it gets no majority.
             None if disagree(&counts) && most + expected < quorum => Judgement::Undecidable,
             None => Judgement::Pending,
         }
@@ -101,6 +110,8 @@ fn winner(ballots: &BTreeMap<NodeId, Digest>, quorum: usize) -> Option<Digest> {
     counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
 }
 
+/// Digests of different computations count separately. So while a cluster is upgraded to a build that
+/// computes otherwise, there may be no majority, and no node is odd (P25).
 fn counts(ballots: &BTreeMap<NodeId, Digest>) -> BTreeMap<Digest, usize> {
     let mut counts = BTreeMap::new();
     for digest in ballots.values() {

@@ -47,6 +47,10 @@ impl ClusterClock {
         Stamp { wall, cluster }
     }
 
+    /// The wall time for a stamp: the clock's if it is within the bounds around `due`, which the newest stamp
+    /// and the monotonic clock add up to; otherwise `due`. A clock that shows the year 9999 for a moment must
+    /// not get into a stamp: stamps never go back, so every later one, and every token, would be as far off
+    /// (P17, P30).
     fn wall(&self, now: Now) -> WallTime {
         let newest = self.newest.wall;
         let due = newest + self.taken_at.map_or(Span::ZERO, |at| now.mono.since(at));

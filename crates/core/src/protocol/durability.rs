@@ -1,4 +1,9 @@
 //! The writes that were given to the disk, and those that the disk has reported as durable (P29).
+//!
+//! A message names the last vote and the last log write that it relies on, and not every write so far. So an
+//! answer to a beat can leave while records are still being written: if disks stall for a second, the beats
+//! are still answered, and a leader that no other node could replace does not step down (P29,
+//! `Mutant::BeatsWaitForRecords`).
 
 use std::collections::VecDeque;
 
@@ -61,7 +66,9 @@ impl Durability {
         self.log
     }
 
-    /// Records above `index` are removed: those that were still being written no longer count.
+    /// Records above `index` are removed: those that were still being written no longer count. An
+    /// acknowledgement waits for the removal like for an append: after a crash the removed records could be
+    /// back.
     pub fn truncated(&mut self, index: Index) -> Seq {
         for (_, upto) in &mut self.appends {
             *upto = (*upto).min(index);
@@ -71,12 +78,14 @@ impl Durability {
         self.log
     }
 
+    /// The snapshot replaces the log. Until that is durable, only the records on disk below `index` count.
     pub fn installed(&mut self, index: Index) -> Seq {
         self.install = self.truncated(index);
         self.appends.push_back((self.log, index));
         self.log
     }
 
+    /// No message waits for a trim: a durable snapshot holds what it removes.
     pub fn trimmed(&mut self) -> Seq {
         self.next()
     }

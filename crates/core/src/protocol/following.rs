@@ -16,7 +16,8 @@ pub struct Following {
     heard: Time,
     /// Set while the candidate has not opened its epoch: until when this node waits for it (P8).
     tentative: Option<Tentative>,
-    /// The last index known to match this epoch's leader (P5).
+    /// The last index known to match this epoch's leader (P5). It starts at zero in each epoch, even in the
+    /// next epoch of the same leader: a suffix that matched before may have been replaced since.
     matched: Index,
     heir: Option<NodeId>,
 }
@@ -90,8 +91,9 @@ impl Following {
         }
     }
 
-    /// A follower approves the leader that it follows. While its candidate has not opened the epoch, it may turn to
-    /// an elder candidate, not to a younger one (P8, C27). `comes_last`: others come before that candidate, whatever its index is.
+    /// A follower approves the leader that it follows. While its candidate has not opened the epoch, it may
+    /// turn to an elder candidate, not to a younger one (P8, C27). `comes_last`: others come before that
+    /// candidate, even if its index is lower.
     pub fn would_leave(&self, candidate: NodeId, comes_last: bool) -> bool {
         candidate == self.leader
             || (self.is_awaiting() && candidate < self.leader && !comes_last)
@@ -113,6 +115,8 @@ impl Following {
 
     /// Handles records of the leader, which has been accepted already.
     pub fn take(&mut self, core: &mut Core, prev: Position, records: &Records, commit: Index) {
+        // The leader gets no answer to these records. The answer to its next beat says that this disk is full
+        // (P24, C32).
         if core.journal.is_full() && !mutant::is_on(Mutant::AckWhenFull) {
             return;
         }
@@ -135,6 +139,8 @@ impl Following {
 
     /// Answers a beat of the leader, which has been accepted already: the answer grants the lease and reports the position of this log.
     pub fn answer_beat(&mut self, core: &mut Core, beat: &Beat) {
+        // The grant comes first: it may write the vote, and the answer then waits for that write. If the
+        // answer left earlier, a restart could forget a lease that the leader relies on (P11).
         core.grant(self.leader, self.epoch, beat.lease);
         self.heir = beat.heir;
         self.commit(core, beat.commit);

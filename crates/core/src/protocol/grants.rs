@@ -69,8 +69,8 @@ impl GivenLeases {
     }
 }
 
-/// Until this time a leader may rely on a beat that it sent at `sent`. The lease is shortened by twice the drift bound,
-/// because its clock may be slow and the follower's fast.
+/// The time until which a leader may rely on a beat that it sent at `sent`. The lease is shortened by twice the drift
+/// bound, because the leader's clock may be slow and the follower's fast.
 pub fn relied_until(sent: Time, timing: &Timing) -> Time {
     sent + timing.lease.shortened(2 * timing.drift_percent)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::messages::Impasse;
 use crate::types::{NodeId, Span, Time};
 
-/// Patience doubles at most this many times.
+/// Patience doubles at most this many times. The longest attempt and the longest rest are 64 times the first.
 const DOUBLINGS: u32 = 6;
 
 /// The failed merges, by the leader of the other side.
@@ -39,6 +39,8 @@ impl Impasses {
         let patience = self.patience(other, first);
         let times = self.0.get(&other).map_or(0, |tried| tried.times).saturating_add(1);
         let rests_until = now + patience;
+        // The next attempt may take twice the patience: if it fails, too, its failure must still find this
+        // count.
         let known_until = rests_until + patience.times(4);
         self.0.insert(other, Tried { why, times, rests_until, known_until });
     }

@@ -1,4 +1,9 @@
 //! The part of the log that is held in memory, and the questions that are asked about it (P5).
+//!
+//! A log is a base, the position up to which a snapshot covers everything, and the records above it, without
+//! a gap. Next to the records it keeps a summary of the whole log: roster, holds, format, vector. That
+//! summary includes records that are not committed, because a node goes by the newest record that it has
+//! (P43); `meta_at` gives the summary as of any index in memory.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -147,6 +152,8 @@ impl Log {
         let mut first = true;
         let fits = |record: &&Record| {
             let size = record.entry.size();
+            // A record that is larger than the bound is sent alone: otherwise a follower could never get past
+            // it.
             let fits = first || size <= room;
             (first, room) = (false, room.saturating_sub(size));
             fits
@@ -172,12 +179,17 @@ impl Log {
         by_count.max(self.base.at.index + beyond.count() as Index)
     }
 
+    /// The records above `above` and up to `upto`. `above` must not be below the base; the commit index never
+    /// is.
     pub fn range(&self, above: Index, upto: Index) -> Vec<Record> {
         let skip = (above - self.base.at.index) as usize;
         let take = (upto - above) as usize;
         self.records.iter().skip(skip).take(take).cloned().collect()
     }
 
+    /// Both conditions hold for every caller. A batch from another node has passed `may_follow` and
+    /// `Core::continues`, and a leader's own record is of its promise's epoch, which no record here exceeds
+    /// (I11).
     pub fn push(&mut self, record: Record) {
         let last = self.last();
         assert_eq!(record.index(), last.index + 1, "a log has no gap");
@@ -186,6 +198,8 @@ impl Log {
         self.records.push_back(record);
     }
 
+    /// The summary is added up again from the base, because the effect of a single record on a roster or on
+    /// holds cannot be taken back.
     pub fn truncate(&mut self, above: Index) {
         let keep = above.saturating_sub(self.base.at.index) as usize;
         self.records.truncate(keep);
@@ -256,6 +270,8 @@ pub enum Tail {
     Doubtful,
 }
 
+/// The marker that vouches for a batch is written with the next one. So damage to the newest batch, after it
+/// was acknowledged, is taken for a torn write; only this disk's copy is lost by that (P27).
 pub fn judge(bad: BadLine) -> Tail {
     if bad.index > bad.synced || mutant::is_on(Mutant::CutDoubtfulTail) { Tail::Torn } else { Tail::Doubtful }
 }

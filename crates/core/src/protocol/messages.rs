@@ -192,8 +192,8 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// This vote with the promise and the lease of `ahead`. These two bind the node whatever becomes of its log, and they do no harm on
-    /// disk before records that came first (P24).
+    /// This vote with the promise and the lease of `ahead`. These two bind the node even if its log changes,
+    /// and they do no harm on disk before records that came first (P24).
     pub fn bound_by(self, ahead: Vote) -> Vote {
         Vote { promise: ahead.promise, lease: ahead.lease, ..self }
     }
@@ -342,7 +342,7 @@ pub enum Event {
     Approved {
         epoch: Epoch,
     },
-    /// This node may yet approve the claim: it keeps the claim until the candidate's turn comes.
+    /// This node may still approve the claim: it keeps the claim until the candidate's turn comes.
     Deferred {
         epoch: Epoch,
         why: Objection,

@@ -12,7 +12,7 @@ use crate::types::{
 /// A batch is shared, so that it goes to every follower and to the disk without a copy.
 pub type Records = Arc<[Record]>;
 
-/// The protocol's part of a snapshot (P26). The driver carries the store's part beside it.
+/// The protocol's part of a snapshot (P26). The driver carries the store's part along with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SnapshotMeta {
     /// The last record that the snapshot includes.
@@ -142,6 +142,8 @@ impl Roster {
                 true
             }
             Entry::Rejoin { node, incarnation } => {
+                // The record gives the seat and leaves the vote as it is. In an old log no change of members
+                // took the vote before, and the disk votes at once (P10).
                 let since = record.index();
                 self.seats.insert(*node, Seat { incarnation: *incarnation, since });
                 true

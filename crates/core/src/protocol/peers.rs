@@ -6,10 +6,12 @@ use super::mutant::{self, Mutant};
 use super::settings::Timing;
 use crate::types::{Boot, Format, Incarnation, NodeId, Span, Time};
 
-/// Room for a whole cluster, and for another cluster that has taken its place.
+/// Room for a whole cluster, and for another cluster that has taken its place. A message of another node
+/// beyond it is ignored, so strangers cannot fill the memory.
 const KNOWN_MOST: usize = 256;
 
-/// The patience with a leader that falters is at most this many times `dead_after`.
+/// The patience with a leader that falters is at most this many times `dead_after`. It bounds how much later
+/// than usual a dead leader is noticed (P3).
 const PATIENCE_MOST: u64 = 4;
 
 /// The hold on an index that keeps dying: it is passed over for a time that doubles (P20).
@@ -32,6 +34,7 @@ impl Hold {
         self.last_death = now;
         // The first death may be an accident; from the second on the index is held.
         if self.deaths >= 2 {
+            // The bound on doublings only keeps the shift in range: usually `hold_most` ends the growth first.
             let doubled = timing.hold.times(1 << (self.deaths - 2).min(20));
             self.until = now + doubled.min(timing.hold_most);
         }
@@ -170,6 +173,7 @@ impl Peer {
             return Life::Known;
         }
         let first = self.boot == Boot::default();
+        // If the port refused connections before, that death has been counted already (P20).
         let unnoticed = !first && !self.refused;
         self.boot_before = self.boot;
         self.boot = boot;

@@ -175,6 +175,8 @@ impl Progress {
 
     pub fn step(&mut self, now: Time, base: Index, last: Index, settings: &Settings) -> Step {
         let quiet = now.since(self.last_sent);
+        // An append that is not answered within two beats, or a snapshot within a window, counts as lost. It
+        // is not sent again at once: the next answer to a beat says where the follower's log ends (P5).
         let lost = !self.inflight.is_empty() && quiet > settings.timing.fresh();
         if lost || (self.mode == Sending::Snapshot && quiet > settings.timing.window) {
             self.inflight.clear();

@@ -35,6 +35,8 @@ impl Core {
             0 => records.clone(),
             _ => records[first..].iter().cloned().collect(),
         };
+        // This is checked before anything is cut, so a batch that this binary cannot read leaves the log as
+        // it is.
         if let Some(record) = fresh.iter().find(|r| r.entry.format() > self.settings.format) {
             let fault = Fault::UnknownFormat { index: record.index() };
             self.stop_on_word(fault);
@@ -82,6 +84,8 @@ impl Core {
     }
 
     /// Answers the pull of a candidate. A node answers if it promised that very claim, whether it leads or not; otherwise it does not.
+    /// After a later promise this log may hold records of a later epoch, which that candidate must not take
+    /// (I11).
     pub fn on_pull(&mut self, from: NodeId, term: Term, after: Position) {
         if term != self.journal.promise() || term.epoch.leader != from {
             return;
@@ -90,6 +94,8 @@ impl Core {
             return self.send_snapshot(from, term);
         };
         let (end, after) = self.journal.told_end(&self.settings);
+        // While the disk is full, the approval named only what is on disk, and no more is sent for it (P24,
+        // C32).
         if prev.index > end.index {
             return;
         }
@@ -109,6 +115,8 @@ impl Core {
     }
 
     /// Accepts a snapshot. A snapshot holds only what is committed, so it never takes back what is committed here (I7).
+    /// If the log holds the snapshot's last record, the log stays: the records behind the snapshot may have
+    /// been acknowledged, and a shorter log would be found forgetful (P27).
     pub fn take_snapshot(&mut self, meta: SnapshotMeta) {
         let index = meta.index();
         if index <= self.journal.commit() && !mutant::is_on(Mutant::SnapshotGoesBack) {

@@ -45,7 +45,7 @@ impl Core {
     /// ever written twice (P36). A disk that forms the cluster together with all other nodes has nothing to forget. Admission by
     /// other nodes does not help: the disk's old epochs may be known on another side, or to clients, as revisions.
     pub fn lonely_jump(&self, expected: &BTreeSet<NodeId>) -> u64 {
-        /// Each jump stays below 2^44: five hundred of them fit below 2^53, up to which every JSON reader is exact.
+        /// Each jump is at most 2^44: five hundred of them fit below 2^53, up to which every JSON reader is exact.
         const BEGINNINGS: u64 = 1 << 24;
         let together = self.is_blank() && expected.len() + 1 == self.members().len();
         match () {

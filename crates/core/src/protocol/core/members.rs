@@ -63,8 +63,9 @@ impl Core {
         own.is_known() && theirs.is_known() && own != theirs && !mutant::is_on(Mutant::AnyClusterCounts)
     }
 
-    /// A removed node that does not know of its removal asks to lead. It is told of the removal, and disturbs no other node (P43). Other
-    /// strangers are heard although this log does not name them: this log may be the one that lags, or hold a change that never took place.
+    /// A removed node that does not know of its removal asks to lead. It learns of the removal here, and
+    /// disturbs no other node (P43). Other strangers are heard although this log does not name them: this log
+    /// may be the one that lags, or hold a change that never took place.
     pub fn turns_away(&mut self, from: NodeId, message: &Message) -> bool {
         let (theirs, asked) = match message {
             Message::Willing { ask, standing } => (standing.last, Some(*ask)),
@@ -215,7 +216,7 @@ impl Core {
         self.is_blank() && self.members().len() <= listening && self.mono() < self.listens_until
     }
 
-    /// Whether others come before that candidate whatever its index is (P20, P21).
+    /// Whether others come before that candidate even if its index is lower (P20, P21).
     pub fn comes_last(&self, candidate: NodeId, condition: Condition) -> bool {
         condition == Condition::Held || self.peers.is_on_hold(candidate, self.mono())
     }

@@ -47,7 +47,8 @@ pub struct Core {
     pub epochs: Epochs,
     /// An operator has ordered that the cluster forms without these nodes (P9).
     pub forming_without: Option<BTreeSet<NodeId>>,
-    /// Until this time a blank node listens for a cluster that it may belong to already (P9).
+    /// A blank node listens until this time for a cluster that it may belong to already (P9). That is two beats after
+    /// the start: the leader of such a cluster beats every member.
     listens_until: Time,
     /// This node has heard a node of a cluster.
     pub hears_cluster: bool,
@@ -69,6 +70,8 @@ impl Core {
         let (boot, incarnation, stored) = (recovered.boot, recovered.incarnation, recovered.vote.lease);
         let mut journal = Journal::new(&settings, recovered);
         let (promise, log) = (journal.promise().epoch, journal.log());
+        // A lease is granted in answer to a beat, and a beat raises the promise first. So a disk without a
+        // promise and without records has granted none.
         let granted = !promise.is_zero() || !log.is_empty();
         let promised = journal.vote().lease;
         let untold = granted && stored < promised && !mutant::is_on(Mutant::LeaseUntold);
@@ -77,7 +80,7 @@ impl Core {
             false => promised,
         };
         let grants = GivenLeases::after_start(now.mono, granted, lease);
-        // In available mode the topology file names the members, whatever the log of earlier times says (P43).
+        // In available mode the topology file names the members, even if the log of an earlier safe mode does, too (P43).
         let by_log = log.roster().members().filter(|_| !settings.is_available());
         let members = by_log.unwrap_or(&settings.members).clone();
         let known_cluster = log.roster().cluster();
@@ -155,6 +158,8 @@ impl Core {
         (heard != Time::default()).then_some(heard)
     }
 
+    /// The boot is the claim's id: another process of this node cannot go on with a claim of this one (P2,
+    /// C11).
     pub fn own_term(&self, counter: u64) -> Term {
         Term { epoch: Epoch::new(counter, self.me()), claim: ClaimId(self.boot.0) }
     }
@@ -192,6 +197,7 @@ impl Core {
     }
 
     /// Commits up to `index` and has the records applied. Returns whether there was anything to commit.
+    /// Outputs are carried out in order, so the state has these records before their writers get a verdict.
     pub fn commit_to(&mut self, index: Index) -> bool {
         let records = self.journal.commit_to(index);
         let any = !records.is_empty();

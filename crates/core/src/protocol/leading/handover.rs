@@ -1,5 +1,12 @@
 //! A leader hands over as planned (P18), or to a returning elder that takes over (P19). The leader knows best which nodes could lead after
 //! it (P4).
+//!
+//! ```text
+//!   asked by an operator, disk full, or a stable elder ──► an heir is chosen; writes are refused
+//!   the heir has everything, all committed and answered ─► Exit::HandsOver: the node stops leading, then sends
+//!                                                          the certificate (P18, C6)
+//!   a window has passed before that ─────────────────────► the epoch goes on
+//! ```
 
 use super::{Exit, HandingOver, Leading};
 use crate::protocol::core::Core;
@@ -53,6 +60,8 @@ impl Leading {
         }
     }
 
+    /// Before the certificate leaves, the hand-over may fail and the epoch goes on; afterwards it may not
+    /// (P18).
     pub(super) fn settle_hand_over(&mut self, core: &mut Core) -> Option<Exit> {
         let HandingOver { heir, request, until } = self.handing.clone()?;
         let last = core.last();
@@ -82,6 +91,8 @@ impl Leading {
         self.progress.get(&heir).is_some_and(|progress| {
             let answers = progress.answered_at + core.fresh() >= core.mono();
             let near = progress.matched + lag >= core.last().index;
+            // The heir has taken a record of this epoch, so it has promised this epoch. It honours a
+            // certificate only then.
             answers && near && !progress.full && progress.matched >= self.open_index
         }) && self.peer_counts(core, heir)
             && !core.peers.is_refused(heir)

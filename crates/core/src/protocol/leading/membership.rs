@@ -21,7 +21,8 @@ impl Leading {
             return core.refuse(request, Refusal::NotLeader { leader: None });
         }
         match self.after(core, change) {
-            // The change is in place already: the call is a retry.
+            // The change is in place already: the call is a retry. Its answer waits until this leader is confirmed and the
+            // whole log is committed, the change included (P14).
             Ok(members) if members == *core.members() => {
                 let last = core.last().index;
                 self.on_read(core, request, last);
@@ -43,6 +44,9 @@ impl Leading {
                 if !self.may_change(core) {
                     continue;
                 }
+                // The disk comes back without the vote. If it had the vote at once, a deposed leader and this
+                // empty disk could commit the record that lets it in, and then anything (P10,
+                // `Mutant::LetInWithItsVote`).
                 self.change_vote(core, node, false);
             }
             let before = core.log().roster().seat(node).map(|seat| seat.incarnation);
@@ -51,7 +55,8 @@ impl Leading {
         }
     }
 
-    /// A learner gets its vote once it has caught up.
+    /// A learner gets its vote once it has caught up. Before that it would be one of the voters, and could
+    /// hold up every commit (P43, `Mutant::VotesUntaught`).
     pub(super) fn promote_learner(&mut self, core: &mut Core) {
         if !self.may_write(core) || !self.may_change(core) {
             return;
@@ -72,7 +77,8 @@ impl Leading {
 }
 
 impl Leading {
-    /// The members after a change, or the reason why the change is refused.
+    /// The members after a change, or the reason why the change is refused. The general reasons come first:
+    /// until the change before is decided, even a retry hears `UnderWay`.
     fn after(&self, core: &Core, change: &MemberChange) -> Result<Members, MembersRefusal> {
         if core.settings.is_available() && !mutant::is_on(Mutant::LogRulesSides) {
             return Err(MembersRefusal::ByFile);
@@ -182,6 +188,7 @@ impl Leading {
     /// The disks, this node's included, that answer and that the log does not know.
     fn unknown_disks(&self, core: &Core) -> Vec<(NodeId, Incarnation)> {
         let (now, fresh) = (core.mono(), core.fresh());
+        // `answered_at` may be from the disk before this one; the round is not, see `Progress::replaced`.
         let answers =
             |progress: &Progress| progress.answered_round > 0 && progress.answered_at + fresh >= now;
         let answered = self.progress.iter().filter(|(_, progress)| answers(progress));
@@ -204,6 +211,7 @@ impl Leading {
         let caught_up = |id: &NodeId| {
             let near = self.progress.get(id).is_some_and(|progress| {
                 let answers = progress.answered_at + core.fresh() >= core.mono();
+                // A full disk acknowledges no records, so its vote would not help to commit (P24).
                 answers && !progress.full && progress.matched + CAUGHT_UP >= core.journal.commit()
             });
             near && core.peers.get(*id).is_some_and(|peer| self.is_seated(core, *id, peer))

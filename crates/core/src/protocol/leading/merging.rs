@@ -13,6 +13,8 @@ impl Leading {
     /// That node leads too, and its log includes `vector`. The elder of the two leaders merges the other side, one side at a time.
     pub fn meet_if_elder(&mut self, core: &mut Core, other: NodeId, vector: &Vector) {
         let now = core.mono();
+        // If this log includes the other's, there is nothing to merge: those nodes join after the next beat
+        // (P32).
         if other < core.me() || core.own_vector().includes(vector) || core.journal.is_full() {
             return;
         }
@@ -38,6 +40,7 @@ impl Leading {
         if !self.opened || from >= core.me() {
             return;
         }
+        // The elder already has everything of this side.
         if core.is_included_in(Some(has)) {
             self.merges.handing_in = None;
             return;
@@ -49,7 +52,8 @@ impl Leading {
         self.merges.handing_in = Some(HandingIn { to: from, base: has.clone(), next_send, until });
     }
 
-    /// Takes the steps of this leader's merges that are due now.
+    /// Takes the steps of this leader's merges that are due now. The hold comes before the question and the
+    /// data, which both wait until it is committed and no write is in flight.
     pub(super) fn settle_merging(&mut self, core: &mut Core) {
         core.impasses.forget_old(core.now.mono);
         match self.merges.are_under_way() {
@@ -96,6 +100,7 @@ impl Leading {
     fn hold_for_merge(&mut self, core: &mut Core) {
         let ttl = core.merge_hold();
         let until = core.log().holds_of_service().until(Owner::Merge).unwrap_or_default();
+        // Half of the time is left for the renewal to be committed.
         let lapses_soon = until < self.clock.now(core.mono()) + Span(ttl.0 / 2);
         if self.merges.are_under_way() && lapses_soon {
             let reason = "two sides of the cluster are being merged".into();
@@ -147,6 +152,7 @@ impl Leading {
         }
         vector.note(at);
         meta.at = at;
+        // Time goes back on neither side, and no wall time beyond `MOST` is believed (P17).
         meta.stamp = Stamp {
             wall: stamp.wall.max(theirs.stamp.wall.min(WallTime::MOST)),
             cluster: stamp.cluster.max(theirs.stamp.cluster),

@@ -34,7 +34,8 @@ use crate::types::{
 /// The time for which a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for
 /// each commit would cost as much as the writes.
 const TELL_COMMIT_AFTER: Span = Span::millis(10);
-/// The number of rounds whose answers are told apart. It is a bound, because linear reads can start any number of rounds.
+/// The number of rounds whose answers are distinguished. It is a bound, because linear reads can start any number of
+/// rounds. The answer to a round that was dropped is ignored.
 const ROUNDS_MOST: usize = 65_536;
 
 /// The state of a leader: the progress of its followers, its rounds, the waiting reads, and hand-overs and merges under way.
@@ -118,6 +119,8 @@ impl Leading {
         };
         let open_index = core.last().index + 1;
         let progress = core.others().map(|node| {
+            // A follower is sent the opening record at once: it takes it only behind the same position (P5),
+            // and otherwise answers with a gap. A process that is dead gets nothing until it answers a beat.
             let known = match core.peers.is_refused(node) {
                 true => Progress::unknown(open_index, now),
                 false => Progress::new(open_index, now),
@@ -171,13 +174,15 @@ impl Leading {
         self.clock.stamp(now)
     }
 
-    /// Whether this leader may write a record of its own now. A leader that hands over has named its last record already.
+    /// Whether this leader may write a record for a member or a disk now. While it hands over it does not: the heir would
+    /// have to get that record as well before the epoch can end (P18).
     fn may_write(&self, core: &Core) -> bool {
         self.opened && !core.journal.is_full() && self.handing.is_none()
     }
 
     pub fn settle(&mut self, core: &mut Core) -> Option<Exit> {
         self.advance_commit(core);
+        // Commits come first: the input may have brought the answer for lack of which this leader would stop.
         if let Some(cause) = self.reason_to_stop(core) {
             return Some(Exit::StepsDown(cause));
         }
@@ -186,6 +191,9 @@ impl Leading {
         // In a cluster of one the round is answered as soon as it starts.
         self.settle_reads(core);
         self.settle_merging(core);
+        // Records written above, such as a hold, leave with these appends, which also carry the commit index;
+        // a beat tells it only to followers that no append has told. The hand-over comes last, because it
+        // names the last record.
         self.replicate(core);
         self.tell_commit(core);
         self.settle_hand_over(core)
@@ -288,6 +296,8 @@ impl Leading {
         let BeatReply { round, matched, last, full, digest, vector, .. } = reply;
         let common = core.log().common_candidate(last).map_or(0, |position| position.index);
         let matched = matched.min(core.last().index);
+        // A number that this leader has not sent to that node is no answer (P51). `remembers` comes before
+        // the answer counts for anything: it may show that the disk has forgotten records (P27).
         let round = round.checked_sub(core.beats_from(from))?;
         let sent = self.sent_at(round)?;
         if !self.progress.contains_key(&from) || !self.remembers(core, from, round, last.index) {
@@ -344,12 +354,14 @@ impl Leading {
         }
     }
 
-    /// Whether no earlier leader may be relied on any more (P11).
+    /// Whether no earlier leader may be relied on any more (P11). Writes and linear reads do not wait for
+    /// this; `/is_leader`, leader reads and changes of members do.
     pub fn older_leases_are_over(&self, now: Time) -> bool {
         now >= self.leases_until
     }
 
-    /// The end of the lease that a majority grants this leader (P11).
+    /// The end of the lease that a majority grants this leader (P11). It counts from the sending of the
+    /// beats: the followers count from the arrival, which is later, so their grants last longer (C5).
     fn lease_until(&self, core: &Core) -> Option<Time> {
         let now = core.mono();
         let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {
@@ -421,7 +433,7 @@ impl Leading {
             || (promise.epoch == self.term.epoch && promise.claim != self.term.claim)
     }
 
-    /// Ends the leadership, whatever role comes next. Writes that reached the log keep waiting for the
+    /// Ends the leadership; the caller sets the next role. Writes that reached the log keep waiting for the
     /// record that will stand in their place (P15); reads are refused.
     pub fn leave(&mut self, core: &mut Core, cause: Cause) {
         let refusal = Refusal::NotLeader { leader: None };

@@ -20,6 +20,8 @@ impl Leading {
         from: NodeId,
         checkpoint: Checkpoint,
     ) -> Option<Exit> {
+        // A disk that does not count has no part in a majority: what it reports must not outvote the others
+        // (P10).
         if !self.peer_counts(core, from) {
             return None;
         }

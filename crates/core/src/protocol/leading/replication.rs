@@ -13,6 +13,7 @@ use crate::types::{Index, NodeId, Position, Vector};
 impl Leading {
     /// Sends every follower what it lacks, up to the bound on appends in flight.
     pub(super) fn replicate(&mut self, core: &mut Core) {
+        // The batch that was read from the log last: the next follower is usually sent the same one.
         let mut shared: Option<(Index, Records)> = None;
         for to in core.others() {
             loop {
@@ -105,7 +106,8 @@ impl Leading {
     }
 
     /// The follower does not have `prev`. Its hint and this log give the greatest position that both
-    /// logs may have; each such round skips at least one epoch.
+    /// logs may have; each such round skips at least one epoch. A gap that answers an older append is
+    /// ignored: it would rewind a follower that has moved on since.
     pub fn on_gap(&mut self, core: &Core, from: NodeId, prev: Position, hint: Position) {
         let common = core.log().common_candidate(hint);
         let Some(progress) = self.progress.get_mut(&from) else {

@@ -23,6 +23,9 @@ impl Leading {
                 None => {
                     bytes += entry.size();
                     let record = self.stamped(core, entry, taken.len() as Index);
+                    // An earlier write of this node stood at that index, and is gone from the log. Only one
+                    // writer is remembered for an index, and the new record is not committed, so the earlier
+                    // writer hears that its outcome is unknown (P15).
                     if let Some(replaced) = core.undecided.add(record.position, request) {
                         core.verdict(replaced, Verdict::Unknown);
                     }
@@ -46,6 +49,8 @@ impl Leading {
         bytes: usize,
     ) -> Option<Refusal> {
         let limits = &core.settings.limits;
+        // The accepted part of the same batch counts, too: otherwise eight proposals at once pass a bound of
+        // one.
         let many = core.last().index + records - core.journal.commit() >= limits.uncommitted;
         let large = core.journal.uncommitted_bytes() + bytes >= limits.uncommitted_bytes;
         let is_clients = !clears_up || mutant::is_on(Mutant::GiveUpIsRefused);
@@ -102,6 +107,8 @@ impl Leading {
         let (now, patience) = (core.mono(), core.settings.timing.dead_after);
         let voters = self.progress.iter().filter(|(node, _)| core.is_voter(**node));
         let alive = voters.filter(|(node, progress)| {
+            // A new leader has heard no node: at first every voter counts as alive, or a write would not wait
+            // for it (P15).
             let heard = progress.answered_at.max(self.since);
             heard + patience > now && !core.peers.is_refused(**node)
         });
@@ -144,7 +151,9 @@ impl Leading {
     }
 }
 
-/// The newest format that every node of the topology has shown, or that the log already holds (P23).
+/// The newest format that every node of the topology has shown, or that the log already holds (P23). A member
+/// that this process has not heard counts as one that reads only the first format. If a newer record stands
+/// in the log, every member could read it when it was written, so the format does not fall again.
 fn shared_format(core: &Core) -> Format {
     if mutant::is_on(Mutant::NewFormatAtOnce) {
         return core.settings.format;
@@ -163,10 +172,14 @@ impl Leading {
         if self.reads.len() >= core.settings.limits.reads {
             return core.refuse(request, Refusal::TooManyReads);
         }
+        // This leader does not know all that earlier leaders committed until its opening record is committed
+        // (P7).
         let opened = match mutant::is_on(Mutant::ReadBeforeOpen) {
             true => 0,
             false => self.open_index,
         };
+        // The answers to the round under way may have left before a newer leader acknowledged a write that
+        // this read must see (C13). So the read waits for the next round.
         let joined = mutant::is_on(Mutant::ReadJoinsRound);
         let round = if joined { self.round } else { self.round + 1 };
         let index = core.journal.commit().max(opened).max(at_least);

@@ -111,7 +111,7 @@ impl Leading {
     }
 
     /// The last index that every node of the topology has on disk, as far as this leader knows. `None` until each node has followed since
-    /// the newest of their processes was first heard: this leader has whatever was on their disks at that moment (P35).
+    /// the newest of their processes was first heard: this leader has everything that was on their disks at that moment (P35).
     fn reached_by_everybody(&self, core: &Core) -> Option<Index> {
         let unasked = mutant::is_on(Mutant::SettleWithoutAll);
         let since = self.new_process_at;

@@ -8,6 +8,8 @@ use crate::protocol::seeking::Assent;
 use crate::types::{Epoch, Incarnation, Index, NodeId, Position, Span};
 
 impl Node {
+    /// Answers a candidate's question. If the candidate's state has diverged, or its disk has forgotten
+    /// something, this leader says so instead of giving an opinion (P25, P27).
     pub(super) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
         self.core.epochs.hear_of(standing.seen);
         if let Some((leading, core)) = self.leading_mut()
@@ -35,6 +37,8 @@ impl Node {
         match &mut self.role {
             RoleState::Seeking(seeking) => {
                 let seeking_for = standing.seeking;
+                // A question proves only that messages arrive from there. It is no answer, so it does not
+                // count for the dry run (P4).
                 seeking.note(from, standing, None);
                 if told {
                     seeking.ask_again(&mut self.core, from, seeking_for);
@@ -61,6 +65,7 @@ impl Node {
         };
         let belonged = !core.is_blank() && core.log().roster().members().is_some();
         let asked = seeking.has_asked(core, from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
+        // A node whose log ends below this one may not know that this node was added again (P43).
         if belonged && asked && theirs >= core.last() {
             seeking.told_removed(core.mono(), as_of);
         }
@@ -84,6 +89,8 @@ impl Node {
         forgot: bool,
         ask: Option<u64>,
     ) {
+        // The message is about one disk, and from the leader of the promised epoch. A late one may be about
+        // the disk before this one, or from a leader that this node no longer follows.
         let meant = incarnation == self.core.incarnation;
         if !meant || epoch != self.core.promise() || epoch.leader != from {
             return;

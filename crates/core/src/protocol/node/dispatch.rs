@@ -14,6 +14,8 @@ impl Node {
         if self.core.stopped {
             return Vec::new();
         }
+        // This compares with the time of the previous call and with the deadline that was named then, so it
+        // comes before `now` is set (P3).
         if self.has_slept(now.mono) && !mutant::is_on(Mutant::SleepIsSilence) {
             self.core.woke_at = now.mono;
         }
@@ -88,6 +90,10 @@ impl Node {
         }
     }
 
+    /// Messages of another cluster, of removed nodes that ask to lead, and with epochs out of reach are
+    /// dropped before `meet` notes anything about the sender: the boots and disks of another cluster must not
+    /// pass for those of a member (P44, P50). In safe mode messages between sides are dropped, too: one of
+    /// them could replace the log.
     fn on_message(&mut self, envelope: Envelope) {
         let (from, core) = (envelope.from, &mut self.core);
         let is_between_nodes = envelope.to == core.me() && from != core.me() && from != NodeId::NONE;
@@ -146,6 +152,7 @@ impl Node {
     }
 
     /// Handles the answer of a follower to the leader of an epoch. It counts if this node leads in that epoch.
+    /// An answer to an earlier epoch proves nothing in this one, even if this node led in both (P5).
     fn on_followers_answer(&mut self, from: NodeId, message: Message) {
         let Some((leading, core)) = self.leading_mut() else {
             return;
@@ -171,6 +178,8 @@ impl Node {
                 }
             }
             Message::Refuse { term, promise } => {
+                // This counts even if the refusal is late: the next claim goes above that promise at once
+                // (P2).
                 self.core.epochs.hear_of(promise);
                 if let Some((claim, core)) = self.claiming_mut(term) {
                     claim.on_refuse(core, from);
@@ -186,7 +195,10 @@ impl Node {
         }
     }
 
-    /// Settles everything that time or the last input has made due.
+    /// Settles everything that time or the last input has made due. The order matters. Members come first,
+    /// because a role must have state about exactly the present ones (P43). A follower that gives its leader
+    /// up does so before the pending claim is looked at, so that it approves within the same input (C28). A
+    /// claim is looked at before this node claims itself.
     fn settle(&mut self) {
         self.follow_members();
         self.settle_removed();
@@ -230,7 +242,9 @@ impl Node {
         }
     }
 
-    /// The time at which the driver must call `handle` with a tick, if nothing else happens before.
+    /// The time at which the driver must call `handle` with a tick, if nothing else happens before. After a
+    /// tick at that time nothing may be due any more, or the driver would tick without end; the simulator
+    /// checks this (I10).
     pub fn deadline(&self) -> Time {
         if self.core.stopped {
             return Time::NEVER;

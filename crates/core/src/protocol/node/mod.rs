@@ -1,4 +1,7 @@
 //! One node: its core and its present role. Only this module changes the role, and only here is the role seen together with other state.
+//!
+//! A rule of a role does not change the role. It returns `Won` or `Exit`, and the node carries that out. Every
+//! way out of leading goes through `Leading::leave`, which answers waiting reads and the caller of a hand-over.
 
 mod asking;
 mod dispatch;
@@ -181,6 +184,7 @@ impl Node {
             Some(Exit::StepsDown(cause)) => self.step_down(cause),
             Some(Exit::HandsOver(certificate, request)) => self.yield_to(certificate, request),
             Some(Exit::IsOdd) => {
+                // Waiting reads are refused, and the resignation is put out, before the node stops.
                 self.step_down(Cause::Odd);
                 match mutant::is_on(Mutant::OddLeaderGoesOn) {
                     true => self.core.stop_on_word(Fault::Odd),
@@ -199,6 +203,7 @@ impl Node {
             self.core.own_hold.failed(self.core.now.mono, &self.core.settings.timing);
         }
         self.leave_leading(cause);
+        // The others hear that this leader is gone, and need not wait for `dead_after` of silence (P16).
         self.core.note_over(epoch);
         self.seek(cause);
     }

@@ -10,6 +10,11 @@ use crate::types::{Epoch, Index, NodeId, Position, Vector};
 
 impl Node {
     /// Whether to accept the node that speaks as the leader of `term` (P2). Raises the promise if need be.
+    /// The steps have an order. In available mode a node that does not join must not promise anything to that
+    /// leader (P32). A lost claim is learned before claims are compared, or this disk would refuse the
+    /// rightful leader of its epoch (P27). The promise rises before the caller takes records or grants a
+    /// lease: the write of the promise is first in line, and records above the promise never stand on the
+    /// disk (C1, I11).
     pub(super) fn accept_leader(&mut self, from: NodeId, term: Term, has: Option<&Vector>) -> bool {
         if from != term.epoch.leader || !self.joins(from, term, has) {
             return false;
@@ -23,6 +28,8 @@ impl Node {
             self.core.send(from, Message::Stale { promise });
             return false;
         }
+        // The leader has ended this epoch and its lease. A late message of it must not bring it back (P16,
+        // P18).
         if self.core.epochs.is_over(term.epoch) {
             return false;
         }
@@ -65,6 +72,7 @@ impl Node {
         records: &Records,
         commit: Index,
     ) {
+        // No leader sends such records. They are dropped before they can raise the promise (P50).
         if !may_follow(prev, records, term.epoch) {
             return;
         }
@@ -83,6 +91,8 @@ impl Node {
         if meta.at.epoch > term.epoch {
             return;
         }
+        // A candidate may be sent a whole state for its pull. That sender does not lead, so it is not
+        // accepted as a leader.
         let pulled = self.claiming_mut(term).is_some();
         if !pulled && !self.accept_leader(from, term, meta.vector.as_ref()) {
             return;
@@ -98,7 +108,9 @@ impl Node {
         }
     }
 
-    /// This log now holds everything up to `index`, as the leader's log does.
+    /// This log now holds everything up to `index`, as the leader's log does. In safe mode this is so even if
+    /// a snapshot was ignored: it ended at or below the commit index here, and what is committed is the same
+    /// everywhere. The acknowledgement waits until the state is on disk.
     pub(super) fn note_brought_up_to(&mut self, leader: NodeId, epoch: Epoch, index: Index) {
         if let Some((following, _)) = self.following_mut() {
             following.matches(index);

@@ -1,4 +1,12 @@
 //! A node decides which candidate gets its promise, when, and what the approval says (P8).
+//!
+//! ```text
+//!   claim ──► on_claim ── promised more, or may not vote ──► refuse
+//!                │        promised to this very claim ─────► approve_again
+//!                └─ consent ── Yes ──► approve: promise, follow, send the approval once that is on disk
+//!                      ├────── No ───► refuse
+//!                      └─ NotYet ────► keep_pending ── settle_pending, after every input ──► consent again
+//! ```
 
 use super::{Node, PendingClaim, RoleState};
 use crate::protocol::following::Following;
@@ -34,7 +42,9 @@ impl Node {
         if epoch.leader != from {
             return;
         }
+        // This is noted even if the claim is refused: this node's own claim must be above it (P2).
         self.core.epochs.hear_of(epoch);
+        // The same claim again is no second promise, so it comes before the comparison of epochs.
         if claim.term == self.core.journal.promise() {
             return self.approve_again(from, &claim);
         }
@@ -94,6 +104,8 @@ impl Node {
             self.core.grants.void_epoch(certificate.epoch);
             self.core.epochs.end(certificate.epoch);
         }
+        // From here on this node grants nothing to an older leader, so `lease_left` in the approval is
+        // complete (P11).
         self.core.raise_promise(claim.term);
         self.leave_leading(Cause::GreaterEpoch);
         let now = self.core.mono();
@@ -135,7 +147,9 @@ impl Node {
         }
     }
 
-    /// Keeps the claim that comes first in turn, and probes whether the leader lives (C28).
+    /// Keeps the claim that comes first in turn, and probes whether the leader lives (C28). Of several claims
+    /// the elder's is kept (P8). If the leader is dead, the probe shows it at once, and the claim is approved
+    /// without the candidate having to ask again.
     fn keep_pending(&mut self, from: NodeId, claim: Claim) {
         let kept = self.pending.as_ref().filter(|pending| self.is_still_wanted(pending));
         if kept.is_none_or(|pending| from <= pending.from) {
@@ -147,6 +161,7 @@ impl Node {
     }
 
     fn is_still_wanted(&self, pending: &PendingClaim) -> bool {
+        // A candidate repeats its claim every `declare`. If it misses three times, it counts as gone.
         let patience = self.core.settings.timing.declare.times(3);
         pending.at + patience >= self.core.mono() && pending.claim.term.epoch > self.core.promise()
     }

@@ -60,6 +60,8 @@ impl Node {
         }
         self.core.epochs.end(epoch);
         let promise = self.core.promise();
+        // `void` ends all grants to that leader on that disk, so none of them may be of a later epoch: this
+        // message may be late, and that node may lead again. No grant is of an epoch above the promise.
         if epoch >= promise {
             self.core.grants.void(from, self.core.disk_of(from));
         }
@@ -74,6 +76,8 @@ impl Node {
         self.reclaim_if_outdated(promise);
     }
 
+    /// A follower gives up a silent leader, or the candidate that it approved if one window has brought no
+    /// progress (P3, P8).
     pub(super) fn settle_following(&mut self) {
         if let Some(following) = self.following()
             && self.core.mono() >= following.deadline(&self.core)

@@ -11,7 +11,9 @@ impl Yielded {
 }
 
 impl Node {
-    /// Repeats the certificate until the heir leads or the window closes.
+    /// Repeats the certificate until the heir leads or the window closes. The caller hears `Done` only when
+    /// this node follows the heir. If the window closes first, the heir may still win later, so the outcome
+    /// is unknown.
     pub(super) fn settle_yielded(&mut self) {
         let (now, leader) = (self.core.now.mono, self.followed());
         let Some(yielded) = &mut self.yielded else {
@@ -35,9 +37,13 @@ impl Node {
         }
     }
 
+    /// The leader has ended its lease before it sent the certificate, so its grant from this node is void:
+    /// the heir's own `lease_left` need not wait for it (P11). The certificate is repeated; only the first
+    /// starts a claim.
     pub(super) fn on_certificate(&mut self, from: NodeId, certificate: Certificate) {
         let core = &mut self.core;
         let current = certificate.epoch == core.promise() && certificate.epoch.leader == from;
+        // The leader saw this log complete. If it is not, this may be another disk: an ordinary election decides.
         let complete = core.last() == certificate.last;
         let able = core.may_vote() && !core.journal.is_full();
         if !current || !complete || certificate.heir != core.me() || !able {

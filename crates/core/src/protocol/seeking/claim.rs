@@ -1,4 +1,11 @@
 //! A candidate gathers promises and pulls the newest log; then it may open its epoch (P6, P8).
+//!
+//! ```text
+//!   claim to all, repeated every `declare` ─► approvals (epoch promised, end of the log, lease left)
+//!   a majority of disks that count, this node's own promise on disk
+//!      └─ is one of their logs newer? yes ─► pull from it ─► count the approvals again, by the longer log
+//!                                         no ──► Won: the node leads, and the epoch opens with its first record
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,6 +133,7 @@ impl Claiming {
         }
     }
 
+    /// The pull is asked for again as well, because its answer may have been lost.
     fn repeat(&mut self, core: &mut Core) {
         self.next_send = core.mono() + core.settings.timing.declare;
         self.pulling_from = None;
@@ -146,6 +154,7 @@ impl Claiming {
         let (voters, quorum) = (core.voters().count(), core.quorum());
         let refusals = self.refused.iter().filter(|node| core.is_voter(**node)).count();
         let refused = tally(0, refusals, quorum, voters);
+        // The claim may fail before this node's own promise is on disk, but it cannot win before (P2).
         if refused == Tally::Lost || !core.journal.disk().is_met(self.stored_by) {
             return refused;
         }
@@ -235,12 +244,17 @@ impl Claiming {
             false => LEASE_MOST,
         };
         self.refused.remove(&from);
+        // The rest of the lease counts from the arrival, which is later than the sending: this node may wait
+        // too long, never too short (I4). A larger number than `LEASE_MOST` is cut to it: no lease is longer
+        // (P50).
         let approval = Approval { incarnation, last, lease_until: core.mono() + lease_left.min(most) };
         if self.approvals.insert(from, approval).is_none() {
             core.event(Event::Backed { epoch: self.term.epoch, by: from });
         }
     }
 
+    /// The last answer of a node counts: after its approval it may have promised a greater epoch. If the
+    /// network has swapped the two, the next repetition of the claim brings the approval again.
     pub fn on_refuse(&mut self, core: &mut Core, from: NodeId) {
         self.approvals.remove(&from);
         if self.refused.insert(from) {
@@ -265,6 +279,8 @@ impl Claiming {
             return None;
         }
         let before = core.last();
+        // A claim gets more time only for progress: otherwise a sender of records that are here already could
+        // keep it alive forever.
         if core.merge(records).is_err() || core.last() == before {
             return None;
         }

@@ -138,7 +138,7 @@ impl Seeking {
         self.known.retain(|node, _| others.contains(node));
     }
 
-    /// There is a leader, and its log lacks something that this node's log holds: this node is a side of its own (P32).
+    /// There is a leader, and its log lacks something that this node's log holds: this node forms its own side (P32).
     pub fn stand_apart(&mut self) {
         self.stands_apart = true;
     }
@@ -167,6 +167,7 @@ impl Seeking {
                 return won;
             }
         }
+        // If the claim has just failed, the next question is sent within the same input.
         self.ask_if_due(core);
         None
     }
@@ -204,6 +205,8 @@ impl Seeking {
         };
         let term = core.own_term(counter);
         let condition = self.condition(core);
+        // The counter is drawn before this: the mark says that the disk knows its epochs, and ends the draws.
+        // It comes before the promise, whose write stores it (P36).
         core.note_beginning();
         core.raise_promise(term);
         if std::mem::take(&mut self.as_heir) {
@@ -290,6 +293,7 @@ impl Seeking {
         }
     }
 
+    /// A question binds this node to nothing, so it waits for no write.
     fn send_ask(&self, core: &mut Core, to: NodeId) {
         let willing = core.question(to, self.ask, self.standing(core));
         core.send_after(to, willing, After::default());
