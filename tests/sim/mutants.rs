@@ -86,6 +86,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::FullTellsAll, In(crate::full::full_follower_promises), &["I9"]),
     (Mutant::PromiseWaitsForRoom, In(crate::full::full_follower_promises), &["P24 a promise"]),
     (Mutant::LeaderIsNeverOdd, In(stage::odd_leader), &["no node stops"]),
+    (Mutant::DroppedDigestAsked, In(stage::odd_under_load_with_long_beats), &["P25 the odd"]),
     (Mutant::DigestsOfAnyVersion, In(stage::digests_of_two_builds), &["P25 only"]),
     (Mutant::OddLeaderGoesOn, In(stage::odd_leader_without_proof), &["P25 the odd"]),
     (Mutant::OddFollowerGoesOn, In(stage::odd_follower_without_proof), &["P25 the odd"]),

@@ -1,7 +1,9 @@
 //! The counterexamples as separate timelines. Each sets the stage for one rule, and the checkers watch. With
 //! the rule they all pass; with the rule's mutant on, a named checker objects.
 
-use eldest::protocol::{Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term};
+use eldest::protocol::{
+    Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term, Timing,
+};
 use eldest::replica::{Call, In};
 use eldest::types::{Boot, ClaimId, ClusterId, Epoch, Format, NodeId, Span};
 
@@ -304,6 +306,28 @@ pub fn odd_leader() -> Check {
     ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
 }
 
+/// P25: writes go on without a pause, several hundred in each beat, and a follower's state diverges.
+pub fn odd_under_load() -> Check {
+    odd_under_load_with(Timing::lan(), 6_000, MS / 4)
+}
+
+/// The same with long beats: in each of them more boundaries pass than a node remembers digests.
+pub fn odd_under_load_with_long_beats() -> Check {
+    odd_under_load_with(Timing { heartbeat: Span::millis(5_000), ..Timing::seed() }, 45_000, MS / 4)
+}
+
+fn odd_under_load_with(timing: Timing, writes: u64, every_us: u64) -> Check {
+    let mut world = stage(3, 24, |settings| settings.timing = timing.clone())?;
+    for value in 0..writes {
+        write(&mut world, 1, value + 1);
+        world.run_until(world.now + every_us)?;
+        if value == 1_000 {
+            world.hosts[2].flip_a_bit();
+        }
+    }
+    ensure(world.odd == [NodeId(3)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
+}
+
 /// P25: the leader, or a follower, is of another build, which computes digests in another way. Its state
 /// equals that of the others, and it stays; a node whose state really differs is found all the same.
 pub fn digests_of_two_builds() -> Check {
@@ -407,6 +431,8 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("cut_from_the_leader", cut_from_the_leader),
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
+    ("odd_under_load", odd_under_load),
+    ("odd_under_load_with_long_beats", odd_under_load_with_long_beats),
     ("digests_of_two_builds", digests_of_two_builds),
     ("odd_leader_without_proof", odd_leader_without_proof),
     ("odd_follower_without_proof", odd_follower_without_proof),

@@ -9,10 +9,13 @@ use super::messages::Checkpoint;
 use super::mutant::{self, Mutant};
 use crate::types::{Digest, Index, NodeId};
 
-/// The number of boundaries whose digests a node keeps: enough for the boundaries of one beat at full speed.
-/// A beat asks for a boundary that is one beat old. A node that has dropped its digest reports none, and does
-/// not count in that comparison.
+/// The number of boundaries whose digests a node keeps. A node that has dropped the digest that a beat asks for
+/// reports none, and does not count in that comparison.
 const KEPT: usize = 1024;
+
+/// A beat asks for no boundary that is further back than this. With long beats a boundary of one beat ago would be
+/// one that the nodes have dropped. The other half of what is kept is for followers that are ahead of the beat.
+const ASKED_BACK_MOST: usize = KEPT / 2;
 
 /// The number of boundaries that a leader compares at a time. Beyond it the oldest is dropped, even if it was
 /// not decided.
@@ -56,6 +59,13 @@ impl Checkpoints {
     pub fn newest(&self) -> Index {
         self.digests.last_key_value().map_or(0, |(index, _)| *index)
     }
+
+    /// The boundary that a beat asks for: that of one beat ago, unless other nodes may have dropped its digest.
+    pub fn to_ask(&self, beat_ago: Index) -> Index {
+        let back = self.digests.keys().rev().nth(ASKED_BACK_MOST);
+        back.filter(|_| !mutant::is_on(Mutant::DroppedDigestAsked))
+            .map_or(beat_ago, |back| beat_ago.max(*back))
+    }
 }
 
 impl Ballots {
@@ -71,6 +81,7 @@ impl Ballots {
         while self.by_index.len() > COMPARED {
             self.by_index.pop_first();
         }
+        self.told = self.told.split_off(self.by_index.first_key_value().map_or(&0, |(oldest, _)| oldest));
     }
 
     /// Whether that node has differed from a majority at a boundary that is still compared.

@@ -154,6 +154,8 @@ pub enum Mutant {
     PromiseWaitsForRoom,
     /// P25, C33: every node that differs from the leader is odd.
     LeaderIsNeverOdd,
+    /// P25: with long beats the leader asks for a boundary whose digest the other nodes have dropped.
+    DroppedDigestAsked,
     /// P25: digests are compared although two builds have computed them in different ways.
     DigestsOfAnyVersion,
     /// P51: if peers do not prove who they are, a leader that finds itself odd is only reported, and leads again.

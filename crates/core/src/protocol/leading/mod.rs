@@ -257,7 +257,7 @@ impl Leading {
 
     fn beat(&mut self, core: &mut Core) {
         let (now, fresh) = (core.mono(), core.fresh());
-        self.boundary = (self.boundary.1, core.checkpoints.newest());
+        self.boundary = (core.checkpoints.to_ask(self.boundary.1), core.checkpoints.newest());
         self.beat_wanted = false;
         self.round += 1;
         self.next_beat = now + core.settings.timing.heartbeat;

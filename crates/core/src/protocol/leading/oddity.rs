@@ -10,10 +10,6 @@ use crate::types::{Index, NodeId};
 
 // The leader compares the digests of all nodes' states.
 impl Leading {
-    pub fn on_own_digest(&mut self, core: &Core, checkpoint: Checkpoint) {
-        self.ballots.add(core.me(), checkpoint);
-    }
-
     pub(super) fn compare_digest(
         &mut self,
         core: &mut Core,

@@ -60,7 +60,7 @@ impl Node {
             }
             Input::Form { without } => self.core.forming_without = Some(without),
             Input::SnapshotTaken(index) => self.core.on_snapshot_taken(index),
-            Input::Digest(checkpoint) => self.on_digest(checkpoint),
+            Input::Digest(checkpoint) => self.core.checkpoints.add(checkpoint),
             Input::DiskFull(full) => self.core.journal.set_full(full),
             Input::MergeFails { other, why } => self.on_impasse(other, why),
         }
@@ -80,13 +80,6 @@ impl Node {
         match &mut self.role {
             RoleState::Leading(leading) => leading.on_propose(&mut self.core, proposals),
             _ => proposals.into_iter().for_each(|proposal| self.core.refuse(proposal.request, refusal)),
-        }
-    }
-
-    fn on_digest(&mut self, checkpoint: Checkpoint) {
-        self.core.checkpoints.add(checkpoint);
-        if let Some((leading, core)) = self.leading_mut() {
-            leading.on_own_digest(core, checkpoint);
         }
     }
 
