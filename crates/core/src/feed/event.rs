@@ -8,7 +8,8 @@ use crate::replica::{Draft, Fact, Kind, quoted};
 use crate::store::{Area, Key};
 use crate::types::Text;
 
-/// The most bytes of a new value that a change carries; readers fetch a larger value. So no event is larger than a few network packets.
+/// The most bytes of a new value that a change carries; readers fetch a larger value. If every event had a
+/// value of this size, the ring would still hold some 500 of them.
 pub const VALUE_MOST: usize = 64 << 10;
 
 /// The memory that an event takes without its name and value, about.

@@ -3,6 +3,15 @@
 //! Between two replacements of the state a node's history is one line: indexes rise by one, epochs never fall. A place that a
 //! reader names is known, yet to come, or not kept; index and epoch tell which. Events from before a replacement are kept for
 //! readers that have not passed the replacement yet, but no reader can name them as a place any more.
+//!
+//! ```text
+//!   first                       begins             next     numbers of events, since the start of the process
+//!     ▼                           ▼                  ▼
+//!     │ before the replacement    │ 41 42.1 42.2 43  │
+//!                                 ▲               ▲
+//!                               floor            head      places from which a reader can go on
+//! ```
+//! Marks never fall from `begins` on, so a place is found by bisection.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -86,6 +95,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     pub fn record(&mut self, at: Position, history: History, drafts: Vec<Draft>) {
         if self.history != history {
             self.history = history;
+            // The places before this record are of the other history, so the line begins right before it.
             self.begin_at(Position::new(at.epoch, at.index.saturating_sub(1)));
         }
         self.head = at;
@@ -127,6 +137,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     }
 
     /// Adds an event that is in no record.
+    /// A reader that comes back to the place of the head does not get it again: its mark is that very place.
     pub fn passing(&mut self, draft: Draft) {
         let id = self.id(self.head, None);
         self.push(RingEvent::new(Mark::behind(self.head.index), None, id, draft));
@@ -142,6 +153,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
             let oldest: &RingEvent = (*oldest).borrow();
             self.bytes -= oldest.size();
             self.first += 1;
+            // An event from before the line began has no place on it, so its loss does not raise the floor.
             if self.first > self.begins {
                 self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n.is_none()));
             }
@@ -181,6 +193,8 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
 
     /// The number of the first event behind a place.
     pub fn find(&self, since: &Since) -> Result<u64, Refused> {
+        // This comes first: an index of another history says nothing here (P60). The first history is over for good.
+        // Any other may be one that has yet to begin at this node.
         if since.history != self.history && !mutant::is_on(Mutant::CursorOfAnyHistory) {
             let oldest = self.oldest();
             let before = since.history.is_first();
@@ -194,6 +208,8 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
             return Err(Refused::Compacted { oldest: self.oldest() });
         }
         let place = Position::new(since.epoch.unwrap_or(self.head.epoch), since.mark.index);
+        // Both have to be ahead. A greater index in a lower epoch is a place of another side (mutant
+        // `CursorOfAnyEpoch`).
         if place.index > self.head.index && place.epoch >= self.head.epoch {
             return Err(Refused::Ahead);
         }

@@ -1,4 +1,9 @@
 //! The agenda has an ordered set of due times for each change that a record can make to a lease.
+//!
+//! A lease has at most one entry in each set, at the time that `CountedLease::due` gave when the entry was added.
+//! `Leases` removes the entries before it changes a lease and adds them again afterwards. An entry that stayed behind
+//! would end a renewed lease early (I13), because a lease that the agenda names is proposed without another look at its
+//! time.
 
 use std::collections::BTreeSet;
 

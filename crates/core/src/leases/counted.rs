@@ -94,6 +94,7 @@ impl CountedLease {
     /// A lease that was granted just now.
     pub fn granted(now: Time, lease: Lease) -> CountedLease {
         CountedLease {
+            // No promise was made under this token before, so the first tie that it names may end it at once.
             promises: Some(0),
             untied_until: now,
             may_be_older: false,
@@ -148,6 +149,7 @@ impl CountedLease {
 
     /// That connection has closed, and its holder is gone with it. The lease is over, except for promises without a tie and promises of
     /// earlier leaders, which may have another number of this holder. Returns false if the holder relies on another connection by now.
+    /// This and `end_what_nobody_heard_of` are the only places where an end moves to an earlier time.
     pub fn untie(&mut self, now: Time, tie: u64) -> bool {
         let tied = self.tie == Some(tie) || self.tie.is_some() && mutant::is_on(Mutant::UntieAnyNumber);
         if tied {

@@ -8,20 +8,21 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
 
 /// The pause after a refused record. It is long enough for a full queue to drain, and short against the second within which a lease that
-/// is over must end.
+/// is over must end. A hold of the service or a full disk refuses such records for longer: then leases end late, never early.
 const PAUSE: Span = Span::millis(50);
 
 /// The most rows that end with the leases of one record. The last lease may go beyond it, by the rows that may end with one lease.
 const ROWS_MOST: usize = 10_000;
 
-/// The leases that this node counts; empty on a node that does not lead.
+/// The leases that this node counts; empty on a node that does not lead. One record about them is under way at a time (rule 5 in
+/// `counted`), and the agenda has the due times of exactly the leases in `counted`.
 #[derive(Clone, Debug, Default)]
 pub struct Leases {
     counted: BTreeMap<LeaseName, CountedLease>,
     agenda: Agenda,
     /// The content of the one record under way; empty if there is none.
     under_way: Due,
-    /// Nothing is due before this time, because the last record was refused.
+    /// No lease is due before this time, because the last record was refused.
     paused_until: Time,
 }
 
@@ -85,6 +86,7 @@ impl Leases {
                 counted.changed(now, lease);
                 counted
             }
+            // Another token is another grant. No promise was made under it before this record.
             _ => CountedLease::granted(now, lease),
         };
         self.agenda.add(&name, &counted);
@@ -164,6 +166,8 @@ impl Leases {
         }
         let mut due = Due { end: self.propose_ends(now, rows), ..Due::default() };
         if due.end.is_empty() {
+            // Refreshes take the room first: until its refresh is applied, a holder that has renewed is promised only
+            // half of its ttl.
             due.refresh = self.propose(Act::Refresh, self.agenda.due(Act::Refresh, now, LEASES_MOST));
             let room = LEASES_MOST - due.refresh.len();
             due.age = self.propose(Act::Age, self.agenda.due(Act::Age, now, room));
@@ -178,6 +182,7 @@ impl Leases {
             return;
         }
         for (name, token) in std::mem::take(&mut self.under_way).leases() {
+            // A lease that has changed as proposed, or has another token now, is not left over.
             let left_over =
                 |counted: &&CountedLease| counted.lease.token == *token && counted.proposed.is_some();
             if self.counted.get(name).filter(left_over).is_some() {

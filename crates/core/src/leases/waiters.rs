@@ -1,4 +1,8 @@
 //! The waiter queues of roles: the highest priority first, then the earliest arrival (P41).
+//!
+//! A queue knows neither who holds a role nor when the role falls free. The replica calls `next` when a record that
+//! frees the role has entered the log, and calls `drain` when it no longer leads. The queues are in the leader's memory
+//! only: they do not survive a change of leader, and the callers ask the next leader.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,9 +55,9 @@ struct Line<T> {
 
 #[derive(Clone, Debug)]
 pub struct Waiters<T> {
-    /// The queue of each role. No queue is empty.
+    /// The queue of each role. No queue is empty, so a role that no call waits for takes no memory.
     lines: BTreeMap<Text, Line<T>>,
-    /// The time when each wait is over.
+    /// The time when each wait is over: one entry for each waiter. `insert`, `take` and `expired` keep it so.
     ends: BTreeSet<(Time, Text, Place)>,
     arrivals: u64,
 }
@@ -68,6 +72,7 @@ impl<T> Waiters<T> {
     /// Adds a waiter. Returns the earlier wait of the same instance for the same role, which this one replaces. The new wait keeps the
     /// turn: an instance that lost its connection and asks again does not go to the back.
     pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, TurnedAway<T>> {
+        // An instance that waits already needs no further place, so it is never turned away.
         let earlier = self.place(&waiter.role, &waiter.instance);
         if let (None, Some(full)) = (earlier, self.full(&waiter.role)) {
             return Err(TurnedAway { waiter, full });

@@ -28,7 +28,7 @@ pub enum Kind {
     TokenRevoked,
 }
 
-/// A set of kinds.
+/// A set of kinds, one bit each: there may be 32 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds(u32);
 
@@ -71,7 +71,9 @@ pub enum FeedEvent {
     Passing(Draft),
 }
 
-/// The events of a record that has been applied to this state.
+/// The events of a record that has been applied to this state. An event's id counts these drafts, and a reader may go on with it
+/// at another node (I7). So every node must make the same drafts in the same order, also while builds differ during an upgrade,
+/// and a draft depends on nothing but the record and the state.
 pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch()).into_iter().collect();
     if applied.restored {
@@ -99,7 +101,8 @@ pub(super) fn of_merged(how: &str, at: Position, history: History, changes: Vec<
     FeedEvent::Replaced { at, history, changes, last: new_state(how, true) }
 }
 
-/// A whole snapshot has replaced the state.
+/// A whole snapshot has replaced the state. Its changes are not known one by one, so the event goes to all readers: they have to
+/// read the state again.
 pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
     FeedEvent::Replaced { at, history, changes: Vec::new(), last: new_state("snapshot", false) }
 }
@@ -122,6 +125,7 @@ pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Opt
 
 /// `lost` is the leader that this node gave up.
 fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draft> {
+    // One election may have many suspicions and claims: readers hear of it once, and then of its end.
     if std::mem::replace(electing, true) {
         return None;
     }
@@ -182,6 +186,7 @@ fn new_state(how: &str, told: bool) -> Draft {
 }
 
 /// One event for each changed entry, with its present value. `older`: records of another side may have written the entries.
+/// An entry that a batch changes twice has one event, with the value that stands after the record.
 fn changes(
     store: &Store,
     keys: &[Key],

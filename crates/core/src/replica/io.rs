@@ -246,7 +246,7 @@ pub enum Discarded {
     Prepared(Box<Prepared>),
 }
 
-/// The committed state as it was when the core asked to send it, on its way to a node that lacks a part of it.
+/// The committed state as it was when the core asked to send it to a node that lacks a part of it.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     pub envelope: Envelope,

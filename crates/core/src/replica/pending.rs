@@ -21,7 +21,8 @@ pub struct Pending {
 
 #[derive(Clone, Debug)]
 pub enum Waiting {
-    /// A write that has reached the log, with its outcome there.
+    /// A write that has reached the log, with its outcome there. The outcome is known from the moment when the record
+    /// entered a version; the verdict says whether the record stands.
     Write {
         call: CallId,
         outcome: WriteOutcome,

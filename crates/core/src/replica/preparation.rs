@@ -55,6 +55,8 @@ pub(super) struct ConflictSizes {
 }
 
 impl Preparation {
+    /// Runs in parallel to the replica. It takes everything that it needs with it and reads no clock, so the result
+    /// does not depend on when it runs.
     pub fn run(self) -> Prepared {
         let Preparation { state, records, transfer, taking } = self;
         let outcome = match taking {

@@ -69,6 +69,8 @@ impl Restores {
                 if let Some(reason) = refused {
                     return desk.deny(call, Denied::Rejected(reason.into()));
                 }
+                // The last step is checked before the first one is written. Otherwise a format that some node cannot
+                // read yet (P23) would be noticed when everything is staged.
                 if steps.last().is_some_and(|last| is_unread(desk, &last_step(desk, last, guard))) {
                     return desk.deny(call, Denied::FormatNotShared);
                 }
@@ -93,6 +95,8 @@ impl Restores {
         let goes_on = desk.leads_in() == Some(restoring.epoch) || mutant::is_on(Mutant::RestoreGoesOn);
         let late = desk.now.mono >= restoring.until;
         match restoring.is_in_doubt() {
+            // The caller waits no longer. The last step may still be committed; then the data is replaced, and the
+            // caller does not hear of it.
             true if late => self.end(desk, Err(Denied::Unknown)),
             true => return false,
             false if !goes_on => self.end(desk, Err(desk.not_leading())),
@@ -106,6 +110,8 @@ impl Restores {
     }
 
     fn take_step(&mut self, desk: &mut Desk) {
+        // The step is judged by the newest version, so that version must have the records that the protocol wrote
+        // meanwhile.
         if !desk.look_ahead() {
             return;
         }
@@ -188,6 +194,8 @@ impl Restores {
     fn clear_staged(&mut self, desk: &mut Desk) -> bool {
         let is_left = |desk: &Desk| desk.versions.newest().is_restoring();
         let nobody_clears = mutant::is_on(Mutant::StagedIsLeft);
+        // The second look is at the version that includes the records of the protocol: one of them may have cleared
+        // what was staged.
         if nobody_clears || !desk.node().is_open() || !is_left(desk) || !desk.look_ahead() || !is_left(desk) {
             return false;
         }

@@ -1,5 +1,13 @@
 //! The plan of snapshots: when one is due, and what it must hold. One is due at every boundary, at most one is being written, and the
 //! newest due one is next (P26).
+//!
+//! ```text
+//!    newest            running               due
+//!      │ keys: running   │ keys: upto_due      │ keys: beyond
+//!  ────┴─────────────────┴─────────────────────┴────────────► records
+//! ```
+//! The keys say what each snapshot has to write. A key that is lost on the way is missing in every later snapshot of
+//! the chain (mutant `FailedKeysForgotten`).
 
 use std::sync::Arc;
 
@@ -54,6 +62,7 @@ impl SnapshotPlan {
     }
 
     /// A boundary has been reached.
+    /// A boundary that no snapshot was taken of is passed over: the next snapshot has its changes as well.
     pub fn due(&mut self, meta: SnapshotMeta, origin: Index, store: Store) {
         self.boundary = (meta.index(), store);
         self.upto_due.extend(self.beyond.drain(..));
@@ -88,6 +97,8 @@ impl SnapshotPlan {
         match reached {
             Some(index) => {
                 self.newest = self.newest.max(index);
+                // The next snapshot is an ordinary one again only if the one that ended was whole, and no restore has
+                // come since.
                 self.whole &= !self.running_whole;
             }
             // Keys that were not written are due again with the next boundary.

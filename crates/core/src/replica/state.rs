@@ -162,6 +162,12 @@ impl Replica {
     }
 
     /// Works until nothing is left to do, because one step may cause another.
+    /// The order matters:
+    /// - Verdicts go first: they may give a role or a call another turn.
+    /// - The round is proposed only when no turn adds to it, so that the grant of a freed role is in the round of the
+    ///   record that frees it (P41).
+    /// - The protocol gets no other input while a round is open. The records of the round were judged at the positions
+    ///   behind the end of the log, and a record of the protocol itself would take one of these positions.
     fn settle(&mut self) {
         while !self.desk.has_ended() {
             if let Some((waiting, verdict)) = self.desk.decided.pop_front() {
@@ -217,6 +223,8 @@ impl Replica {
     fn propose_round(&mut self) {
         let (entries, reads) = self.desk.take_round();
         if !entries.is_empty() {
+            // Each record was shown to `Node::refusal` before it entered the round, and the protocol has had no input
+            // since.
             let last = self.desk.node().last().index + entries.len() as Index;
             self.tell_node(Input::Propose(entries));
             if self.desk.node().last().index < last {
@@ -336,6 +344,7 @@ impl Replica {
 
     fn apply(&mut self, records: &[Record]) {
         for record in records {
+            // After a start the protocol commits from the beginning of its log, which may lie below the snapshot.
             if record.index() <= self.desk.versions.meta().index() {
                 continue;
             }
@@ -349,16 +358,21 @@ impl Replica {
             self.desk.tell_readers(FeedEvent::Record { at, history, stamp, drafts });
             if effect.applied.restored {
                 self.roles.start_over();
+                // A restore does not list its changes: every lease is counted again, and the next snapshot is a whole
+                // one.
                 self.snapshots.start_over();
             } else {
                 self.roles.count_leases(&self.desk, effect.leases);
                 self.snapshots.changed(effect.applied.changes);
             }
             if let Some(store) = committed.boundary {
+                // The digest goes into the queue: the protocol is in the middle of its outputs here.
                 let digest = Digest { version: self.desk.node().settings().digests, value: store.digest() };
                 let checkpoint = Checkpoint { index: record.index(), digest };
                 self.desk.inputs.push_back(Input::Digest(checkpoint));
                 self.snapshots.due(self.desk.versions.meta().clone(), self.desk.versions.origin(), store);
+                // All states that this node keeps have grown out of the boundary, so its rows can move to the level
+                // that they share.
                 self.desk.versions.settle(self.snapshots.boundary_mut());
             }
         }

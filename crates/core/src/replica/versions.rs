@@ -4,6 +4,13 @@
 //! A leader judges a call by the newest version. A version ends with its round, at a boundary, or where a restore replaces
 //! everything. It keeps the effect of each of its records, as it was when the record was applied. So a record is applied
 //! once: when the last record of a version commits, the version becomes the committed state.
+//!
+//! ```text
+//!  committed   ahead
+//!    @40       [@41 @42]  [@43 @44]         two rounds in the log; the next call is judged by the state after @44
+//!    @42                  [@43 @44]         @41 and @42 were committed in one batch: the version became the state
+//!    @43                  [@44]             only @43 was committed: it was applied to the committed state as well
+//! ```
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -108,6 +115,7 @@ impl Versions {
         if effect.applied.restored {
             version.origin = record.index();
         }
+        // A version ends at a boundary, because the committed state must stop there for its digest and its snapshot.
         version.grows = !(record.index() - version.origin).is_multiple_of(self.every);
         version.effects.push_back(effect);
         Ok(version.effects.back().expect("it has just been added"))
@@ -137,6 +145,8 @@ impl Versions {
     }
 
     /// Takes in the next committed record. `batch` is all records that are committed with it.
+    /// Within a version the committed state stays where it was, and moves with the version's last record. So the caller
+    /// takes in the whole batch before it looks at the state.
     pub fn commit(&mut self, record: &Record, batch: &[Record]) -> Result<Committed, Unreadable> {
         let effect = match self.version_of(record) {
             // The last record of the version is in the batch, too. Otherwise another leader's records may stand in the place of some.

@@ -65,6 +65,7 @@ impl Store {
     pub fn apply_read(&mut self, record: &Record, command: Option<&Command>) -> Result<Applied, Unreadable> {
         assert_eq!(record.index(), self.applied.index + 1, "applied with a gap (I5)");
         if let Entry::Lead { .. } = &record.entry {
+            // Steps of one restore belong to one epoch (P46, mutant `RestoreGoesOn`).
             self.staged = None;
         }
         let command = match &record.entry {
@@ -76,6 +77,7 @@ impl Store {
         self.applied = record.position;
         self.stamp = record.stamp;
         let mut changes = Vec::new();
+        // Calls are forgotten by the stamp of the record, so every node forgets the same ones at the same record (I5).
         self.forget_old_calls(&mut changes);
         self.keep_merge_metadata(&record.entry, &mut changes);
         let mut made = Changes { keys: changes, ..Changes::default() };
@@ -129,6 +131,7 @@ impl Store {
         if self.is_mergeable() && call.is_some_and(full) {
             return Judged::TooManyKeys;
         }
+        // The leader alone can check the secret: the record will not contain it (P54).
         match self.admits_bonds(command).and_then(|()| self.would(command, now.wall)) {
             Ok(()) => Judged::Accept,
             Err(rejection) => Judged::Rejected(rejection),
@@ -184,6 +187,7 @@ impl Store {
                 self.change(0, operation, at, stamp.wall, &mut made);
             }
             Command::Batch(operations) => {
+                // A rejection in the middle of the batch leaves this state untouched (P12). The copy shares its rows.
                 let mut next = self.clone();
                 next.run_batch(operations, at, stamp.wall, &mut made)?;
                 *self = next;
@@ -196,6 +200,8 @@ impl Store {
         let created: Created = (!made.created.is_empty()).then(|| made.created.into());
         let reply = Reply::new(command, &self.rev(at), &created);
         if let Some(call) = call {
+            // In available mode no key is dropped to make room: the leader refuses the call before it writes the record
+            // (P52).
             if !self.is_mergeable() {
                 let dropped = self.idempotency_keys.make_room(CALLS_MOST);
                 all.keys.extend(dropped.into_iter().map(|(_, key)| Key::Call(key)));
@@ -269,6 +275,7 @@ impl Store {
 }
 
 fn read<'a>(payload: &Payload, command: Option<&'a Command>) -> Result<Cow<'a, Command>, Unreadable> {
+    // A leader has the command at hand. It must be what the others read from the record, or the states differ.
     let Some(command) = command else { return Command::from_payload(payload).map(Cow::Owned) };
     debug_assert_eq!(
         Command::from_payload(payload).ok().as_ref(),

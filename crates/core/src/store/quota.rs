@@ -27,6 +27,7 @@ impl Store {
             return None;
         }
         let next = self.after(command, now);
+        // Both: a state that is too large already may shrink, and may be changed as long as it does not grow.
         let over = |before: u64, then: u64, most: u64| then > before && then > most;
         if over(self.bytes(), next.bytes(), quota.most) {
             return Some(Reason::StateFull { area: None, used: self.bytes(), most: quota.most });

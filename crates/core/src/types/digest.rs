@@ -20,6 +20,8 @@ impl Digest {
     }
 
     /// Whether the two states are certainly different.
+    /// Digests of two computations never contradict each other: equal states may have different ones (mutant
+    /// `DigestsOfAnyVersion`). So states are not compared by `!=`.
     pub fn contradicts(self, other: Digest) -> bool {
         self.version == other.version && self.value != other.value
     }
@@ -35,6 +37,7 @@ impl fmt::Display for Digest {
     }
 }
 
+/// Text without a version is of the first computation: the first builds wrote no version.
 impl FromStr for Digest {
     type Err = std::num::ParseIntError;
 

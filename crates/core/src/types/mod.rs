@@ -1,6 +1,6 @@
 //! The terms of the protocol: ids, times, positions in the log, and records.
 //!
-//! They are plain values without behaviour beyond their order and notation. This module imports no other.
+//! They are plain values: order, notation and arithmetic (a `Vector` also joins and compares). This module imports no other.
 
 mod digest;
 mod ids;

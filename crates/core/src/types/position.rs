@@ -76,6 +76,8 @@ impl FromStr for Epoch {
 pub type Index = u64;
 
 /// Epoch and index of a record. Two logs that have a record at the same position agree on everything up to it (P5).
+/// Positions order by epoch, then by index: the greater of two log ends is the newer one (P6). The order is derived, so
+/// the fields must stay in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     pub epoch: Epoch,
@@ -117,6 +119,8 @@ impl History {
 
     /// The history that begins with this restore. Restores are numbered at random.
     pub fn begun_by(restore: u64) -> History {
+        // The mark stands in every revision and place that a client gets, so it is short. Zero is taken by the first
+        // history.
         let folded = (restore ^ (restore >> 32)) as u32;
         History(folded.max(1))
     }
@@ -137,6 +141,7 @@ impl FromStr for History {
     type Err = ();
 
     fn from_str(text: &str) -> Result<History, ()> {
+        // `from_str_radix` alone would take `+f3a9c01` and upper case: two texts for one place.
         let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let number = u32::from_str_radix(text, 16).map_err(drop)?;
         if text.len() == 8 && digits && number > 0 { Ok(History(number)) } else { Err(()) }

@@ -12,7 +12,9 @@ use super::time::{Span, WallTime};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format(pub u16);
 
-/// The newest format that this binary reads.
+/// The newest format that this binary reads. 1: the first record types. 2: documents that end, and tokens. 3: writes in the
+/// name of a role (P59). 4: the last step of a restore that raises the last token or begins a history (P57, P60). A record
+/// that an earlier build would refuse or read otherwise needs the next number, or that build stops (C31).
 pub const FORMAT: Format = Format(4);
 
 /// A client's command, opaque to the protocol: the seed's `type|JSON`.
@@ -35,7 +37,8 @@ pub struct KeyedCall {
 }
 
 impl KeyedCall {
-    /// Whether another call is an attempt of the same call, from any caller.
+    /// Whether another call is an attempt of the same call. The caller is not compared: a retry may come from another address.
+    /// The key is a hash that covers the principal, so a retry of another principal never has the same key (P52).
     pub fn is_attempt_of(&self, other: &KeyedCall) -> bool {
         (self.key, self.body) == (other.key, other.body)
     }
@@ -123,6 +126,7 @@ impl Record {
 impl Entry {
     /// The approximate size in bytes, in memory as on disk. Bounds in bytes count this size.
     pub fn size(&self) -> usize {
+        // An entry without text must not be free: bounds in bytes are to bound the number of entries, too.
         const REST: usize = 64;
         match self {
             Entry::Client(payload) => REST + payload.text.len(),
@@ -181,6 +185,8 @@ pub const WAITERS_PER_ROLE_MOST: usize = 1000;
 /// Calls that wait for any role: each keeps a connection and a request open on some node.
 pub const WAITERS_MOST: usize = 10_000;
 
+/// The variants stand in the order of `Store::leases`, so a new leader builds its agenda from a list that is already
+/// sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseName {
     Role(Text),

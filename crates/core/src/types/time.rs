@@ -44,6 +44,7 @@ impl Span {
     }
 
     /// This span less `percent` of it.
+    /// Only whole hundredths are taken off, so a span below 100 µs stays as it is. `percent` is at most 100.
     pub const fn shortened(self, percent: u64) -> Span {
         Span(self.0 - self.0 / 100 * percent)
     }
@@ -55,6 +56,8 @@ impl WallTime {
     pub const MOST: WallTime = WallTime(7_258_118_400_000_000);
 }
 
+// Sums and differences saturate: `Time::NEVER` plus any span is still never, and no deadline wraps around into the
+// past.
 impl Add<Span> for WallTime {
     type Output = WallTime;
     fn add(self, span: Span) -> WallTime {

@@ -3,6 +3,13 @@
 //! A state that includes a record includes everything that its leader's log had before it. So a vector is closed downwards, two
 //! vectors join by the greater index of each epoch, and "nothing of mine is unknown to you" is a comparison of vectors, however
 //! often and in whatever order sides have met.
+//!
+//! For example, after two sides went on alone from 5.1@40 (P34 has the drawing):
+//!
+//! ```text
+//! {5.1: 42} and {5.1: 40, 6.2: 43}     neither includes the other: two histories that have to be merged
+//! {5.1: 42, 6.2: 43}                   the two joined; it covers 5.1@1 to 5.1@42 and 6.2@1 to 6.2@43
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +37,7 @@ struct Settled {
 }
 
 impl Settled {
+    /// In an epoch below the top every index counts as covered: every disk has had whatever was written there.
     fn covers(self, position: Position) -> bool {
         let below = position.epoch < self.top.epoch && position.epoch.counter >= self.first;
         below || (position.epoch == self.top.epoch && position.index <= self.top.index)
@@ -78,6 +86,8 @@ impl Vector {
         epochs.chain(other.settled.iter().map(|settled| settled.top)).all(|position| self.covers(position))
     }
 
+    /// A stretch is named by its first counter: of two with the same one, the one that reaches further includes the
+    /// other.
     pub fn join(&mut self, other: &Vector) {
         for (epoch, index) in &other.epochs {
             self.note(Position::new(*epoch, *index));
@@ -106,6 +116,8 @@ impl Vector {
         self.epochs.retain(|epoch, _| *epoch >= upto.epoch);
         for next in stretches {
             match self.settled.last_mut() {
+                // A disk that begins alone draws a counter at least one beginning away, and a step aside is at most
+                // half of one (P36). So stretches closer than that are of one beginning.
                 Some(last) if next.first <= last.top.epoch.counter.saturating_add(BEGINNING / 2) => {
                     if reaches(next.top) > reaches(last.top) {
                         last.top = next.top;
@@ -117,6 +129,7 @@ impl Vector {
     }
 
     /// The greatest index of any record included.
+    /// The state of a merge stands above this index of both sides (C24).
     pub fn highest(&self) -> Index {
         let noted = self.epochs.values().copied();
         noted.chain(self.settled.iter().map(|settled| settled.top.index)).max().unwrap_or(0)

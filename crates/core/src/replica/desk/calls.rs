@@ -1,4 +1,7 @@
 //! Calls of clients and operators, except those for roles, processes and restores.
+//!
+//! A write is first checked against `is_open`, because a node that does not lead may have an old state. Then
+//! `look_ahead` brings the newest version up to the end of the log, and only then is the write judged.
 
 use std::collections::BTreeSet;
 
@@ -31,6 +34,8 @@ impl Desk {
     }
 
     fn propose_write(&mut self, id: CallId, command: &Command, key: Option<KeyedCall>) {
+        // The version is made from the command as every node reads it: the record lacks the secret that the caller
+        // showed (P54).
         let command = &*command.as_recorded();
         let waiting = |call| Waiting::Write { call, outcome: Ok(crate::store::Reply::none()) };
         if let Command::Batch(operations) = command
@@ -55,6 +60,8 @@ impl Desk {
         self.confirm(Waiting::Judged { call: id, answer: Box::new(answer) }, at_least);
     }
 
+    /// A local read, or a leader read under the lease, is answered from the state of this moment. A linear read, or a
+    /// leader read that the lease does not prove, waits for a round and is answered from the state after it.
     pub fn on_read(&mut self, id: CallId, level: Level) {
         match (level, self.node.whether_leader(self.now.mono)) {
             // If the lease does not prove the leadership, a majority confirms it (P11).
@@ -80,6 +87,8 @@ impl Desk {
         self.inputs.push_back(Input::Service { request, change });
     }
 
+    /// `Done` says that the order was given, not that the cluster is formed: the other nodes still have to approve
+    /// (P9).
     pub fn on_form(&mut self, id: CallId, without: BTreeSet<NodeId>) {
         if self.node.vote().formed {
             return self.deny(id, Denied::AlreadyFormed);
@@ -119,6 +128,8 @@ impl Desk {
         }
         let store = self.committed().clone();
         let upto = store.applied().index;
+        // The state is that of now, not that of the boundary: a reader that takes the state and goes on from the
+        // boundary skips what the state has already (P47).
         let skip = upto.saturating_sub(origin) % self.versions.every();
         let whole = Whole { snapshot_id: self.versions.snapshot_id(upto), store, skip };
         Ok(CatchUp { whole: Some(whole), records: Vec::new() })

@@ -91,6 +91,8 @@ impl Desk {
         self.out.push(Out::Answer(call, answer));
     }
 
+    /// A call gets one answer: every path of a call ends in one `answer` or `deny`, or leaves the call in `pending`, in
+    /// the waiter queue, among the turns or in the restore under way.
     pub fn deny(&mut self, call: CallId, denied: Denied) {
         self.answer(call, Err(denied));
     }
@@ -176,7 +178,8 @@ impl Desk {
         }
     }
 
-    /// The reason why the service is down, in the words of the operator who stopped it last.
+    /// The reason why the service is down, in the words of the operator who stopped it last. It is empty if the log no longer has
+    /// that record.
     fn reason_for_stop(&self) -> Text {
         let said = self.node.log().records().filter_map(|record| match &record.entry {
             Entry::ServiceDown { owner: Owner::Operator, reason, .. } => Some(reason.clone()),

@@ -81,6 +81,8 @@ impl Desk {
         waiting: Waiting,
     ) {
         let entry = Entry::Client(payload);
+        // The protocol is asked before the version grows: a record cannot be taken out of a version again, and the
+        // calls behind it are judged by it. `propose_round` ends the replica if the protocol refuses all the same.
         if let Some(refusal) = self.refusal(&entry, clears_up) {
             return self.decided.push_back((waiting, Verdict::Refused(refusal)));
         }
@@ -131,6 +133,7 @@ impl Desk {
     }
 
     /// Takes what is gathered, for the protocol. The next record begins a new version.
+    /// If a version grew into the next round, it could not become the committed state when this round is committed.
     pub fn take_round(&mut self) -> (Vec<Proposal>, Vec<(RequestId, Index)>) {
         self.versions.seal();
         let Round { entries, reads, .. } = std::mem::take(&mut self.round);

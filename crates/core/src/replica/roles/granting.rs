@@ -28,6 +28,8 @@ impl Roles {
     /// Leases are counted in one epoch at a time, starting from the state at the beginning of that epoch.
     pub fn follow_leadership(&mut self, desk: &mut Desk) {
         let epoch = desk.leads_in();
+        // The counts of an earlier epoch are void: other leaders may have made promises since (P40, mutant
+        // `LeasesCarriedOver`).
         if epoch != self.led {
             if !mutant::is_on(Mutant::LeasesCarriedOver) {
                 self.leases.resign();
@@ -117,6 +119,7 @@ impl Roles {
         if !desk.look_ahead() {
             return desk.deny(acquiring.call, Denied::Stopping);
         }
+        // The token is judged here, after the wait, and not only when the call came (P56, mutant `GrantToTheRevoked`).
         if !is_let_in(desk, &acquiring) {
             return desk.deny(acquiring.call, Denied::TokenEnded);
         }
@@ -125,6 +128,7 @@ impl Roles {
         let command = acquiring.command();
         match desk.judge(&command, acquiring.wanted.key) {
             Judged::Accept => {
+                // A command that is accepted although the instance holds the role changes its description.
                 let held = desk.versions.newest().role(&acquiring.wanted.role);
                 acquiring.again = held.is_some_and(|held| acquiring.is_by(held));
                 desk.propose(&command, acquiring.wanted.key, Waiting::Acquire(acquiring));
@@ -147,6 +151,7 @@ impl Roles {
         }
     }
 
+    /// An order that names the holder never waits, nor does a caller that has gone: no answer would reach it.
     fn may_wait(&self, desk: &Desk, acquiring: &Acquiring) -> bool {
         let wanted = &acquiring.wanted;
         !wanted.elect && desk.now.mono < wanted.until && !self.is_gone(acquiring.call)
@@ -158,6 +163,8 @@ impl Roles {
         let (priority, until) = (ticket.wanted.priority, ticket.wanted.until);
         match self.waiters.join(Waiter { role, instance, priority, until, ticket }) {
             Ok(None) => {}
+            // The instance has asked again, for example because it lost its connection. Its earlier call needs an
+            // answer, too.
             Ok(Some(before)) => {
                 let bound = "one wait of an instance for a role";
                 desk.deny(before.ticket.call, Denied::TooMany { bound });
@@ -222,6 +229,7 @@ impl Roles {
         }
         let Acquiring { call, waited, again, .. } = *acquiring;
         // A record of an instance that holds the role already cannot be taken back: its promise may not have been counted.
+        // `what.at == position`: no later record has touched the lease since this grant.
         let granted = waited && !again && what.at == position && !mutant::is_on(Mutant::GrantToTheGone);
         let if_unheard = granted.then(|| Unheard { name: name.clone(), token: what.token, granted });
         let expires_in = self.left(desk, &name, what.claim.ttl);
@@ -360,6 +368,8 @@ impl Roles {
         let name = renewing.name();
         let lease = desk.committed().lease(&name);
         let standing = lease.map(|lease| self.leases.renewal(&name, lease.token));
+        // A registration was judged by the newest version, so its answer waits for those records (P14). A plain renewal
+        // is judged by the committed state after the round, and waits for no record.
         let in_doubt = standing == Some(Standing::Ending) || renewing.registers();
         let at_least = if in_doubt { desk.last_index() } else { 0 };
         desk.confirm(Waiting::Renew(renewing), at_least);
@@ -415,6 +425,8 @@ impl Roles {
     fn renewed(&mut self, desk: &mut Desk, renewing: &Renewing, name: &LeaseName, token: u64) {
         let renewed = self.leases.renew(desk.now.mono, name, token, renewing.asked());
         let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
+        // After `renew`, because a renewal without a tie protects the end that it has just set from older connections
+        // (P45).
         self.leases.name_tie(name, token, renewing.tie());
         let store = desk.committed();
         let (position, new, waited, acks, if_unheard) = (store.applied(), false, false, None, None);
@@ -526,6 +538,7 @@ impl Roles {
         }
         if now >= self.leases.deadline() {
             let state = desk.versions.newest();
+            // Documents that end with these leases end in the same record, so they count for its size (P54).
             let due = self.leases.due_within(now, |name| state.ends_with(name));
             self.propose_due(desk, due);
         }

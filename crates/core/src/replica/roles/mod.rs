@@ -1,4 +1,8 @@
 //! The leader's knowledge of roles and processes, and of the calls that ask for one or renew one.
+//!
+//! All of this is in memory, and ends with the leadership. The log has the grants; renewals, ties and the queue are
+//! here alone (P38, P41). Calls are turns in a queue, not function calls, because one turn may cause another: a release
+//! frees a role, its first waiter is granted it, and a waiter whose time is over is answered.
 
 mod granting;
 
@@ -62,6 +66,7 @@ impl Roles {
 
     /// The role may be free, so its first waiter gets the next turn, before the calls whose turns are queued: those came later, are
     /// judged again, or have waited until their time was over.
+    /// The mutant `LatecomersPass` shows what happens otherwise: a call that arrives with the release gets the role.
     fn falls_free(&mut self, role: Text) {
         match mutant::is_on(Mutant::LatecomersPass) {
             true => self.turns.push_back(Turn::Freed(role)),

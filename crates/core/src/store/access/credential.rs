@@ -34,6 +34,7 @@ impl TokenHash {
     }
 }
 
+/// A failed assertion or a debug line shows no hash.
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")

@@ -111,6 +111,8 @@ impl Grant {
     }
 
     /// Orders have neither area nor name, so both arguments are ignored for them.
+    /// A prefix is a beginning of a name, not a folder: `docs/app` covers `app/x`, and also `apple`. A slash at the end
+    /// (`docs/app/`) keeps the grant within the folder.
     pub fn covers(&self, verb: Verb, area: Area, name: &str) -> bool {
         self.verbs.has(verb)
             && (verb == Verb::Order || (self.is_about(area) && name.starts_with(&*self.prefix)))
@@ -187,6 +189,8 @@ impl Verbs {
     }
 
     /// The verbs may stand in any order, each at most once.
+    /// Equal sets are equal values and are written in one order, so a retry that lists its verbs in another order asks
+    /// for the same token (`Store::made_before`).
     fn parse(text: &str) -> Result<Verbs, BadGrant> {
         let mut verbs = Verbs::default();
         for name in text.split(',') {

@@ -1,4 +1,5 @@
-//! The rights of a token (P56): pure functions on texts, which the listener alone calls.
+//! The rights of a token (P56), as pure functions on texts. The listener alone asks what a token may do; the store
+//! reads, checks and keeps grants, and decides nothing by them.
 //!
 //! - `grant` is one right in its text form, `read,write docs/app/`; `grants` are all rights of a token.
 //! - `credential` is the id of a token, and the hash of its secret.

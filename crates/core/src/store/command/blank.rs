@@ -21,6 +21,7 @@ fn shows_nothing(c: char) -> bool {
 
 impl Command {
     /// Checks the names that this command would create, and reports an invisible one by its path within the payload.
+    /// Parsing does not check this: logs are parsed, too, and older ones may have such names.
     pub fn check_names(&self) -> Result<(), BadField> {
         let blank = |path: String| BadField { path, problem: Problem::Blank };
         match self {

@@ -16,6 +16,9 @@ pub const HOLDINGS: Format = Format(3);
 /// begins a history.
 pub const FOREIGN: Format = Format(4);
 
+/// The numbers stand in logs and never change. No number may mean two kinds of records: a node would read one as the
+/// other. Missing here are those of the protocol's records (0, 110 to 112, 115, 116) and of the steps of a restore
+/// (109, 113, 114).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CommandKind {
     CreateUser = 1,

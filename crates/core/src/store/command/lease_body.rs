@@ -31,6 +31,8 @@ pub struct Tenure {
 impl Acquisition {
     pub fn read(body: &RawValue) -> Result<Acquisition, BadCommand> {
         let fields = Fields::of_client(body)?;
+        // `RoleClaim::read` also reads `secret_hash`, which records have. A client may not set that hash: it is not
+        // named here, so it is refused.
         fields.only(&["instance_id", "ttl_ms", "address", "metadata", "priority", "wait_ms", "secret"])?;
         let priority = fields.number("priority", -PRIORITY_MOST, PRIORITY_MOST)?.unwrap_or(0);
         let wait = fields.number("wait_ms", 0, WAIT_MOST.0 / 1000)?.map_or(Span::ZERO, Span::millis);
@@ -40,7 +42,8 @@ impl Acquisition {
 }
 
 impl RoleClaim {
-    /// The body of an order that names the holder.
+    /// The body of an order that names the holder. It has no secret: an operator may name another holder, and may not
+    /// set or change a secret (P53).
     pub fn of_body(body: &RawValue) -> Result<RoleClaim, BadCommand> {
         let fields = Fields::of_client(body)?;
         fields.only(&["instance_id", "ttl_ms", "address", "metadata"])?;
@@ -51,6 +54,7 @@ impl RoleClaim {
 impl NewProcess {
     pub fn of_body(body: &RawValue) -> Result<NewProcess, BadCommand> {
         let fields = Fields::of_client(body)?;
+        // As for a role: `secret_hash` is for records alone.
         fields.only(&["identifier", "role", "capabilities", "metadata", "ttl_ms", "secret"])?;
         Ok(NewProcess { secret: SecretHash::of_field(&fields)?, ..NewProcess::read(&fields)? })
     }

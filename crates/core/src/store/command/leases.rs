@@ -99,6 +99,7 @@ pub fn span_of(fields: &Fields, least: Span, most: Span) -> Result<Option<Span>,
     Ok(ms.map(Span::millis))
 }
 
+/// The text is made compact before it is measured, so the bound is the same for every way to write the same JSON.
 fn described(fields: &Fields, field: &str) -> Result<Option<Text>, BadField> {
     let bad = |problem| BadField::new(field, problem);
     let Some(value) = fields.given(field) else { return Ok(None) };
@@ -266,6 +267,7 @@ fn write_leases(out: &mut dyn Write, leases: &HeldLeases) -> fmt::Result {
     write_list(out, of(|name| matches!(name, LeaseName::Role(_))), pair)?;
     out.write_str(",\"processes\":")?;
     write_list(out, of(|name| matches!(name, LeaseName::Process(_))), pair)?;
+    // The member is left out where it would be empty: nodes that read the first format only would refuse it (P23).
     if has_docs(leases) {
         out.write_str(",\"docs\":")?;
         write_list(out, of(|name| matches!(name, LeaseName::Doc(_))), pair)?;
@@ -326,6 +328,7 @@ fn read_leases(fields: &Fields) -> Result<HeldLeases, BadField> {
     if fields.given("docs").is_some() {
         all.append(&mut list(fields, "docs", KEY_MOST, LeaseName::Doc)?);
     }
+    // The leader never proposes more. A record that a node cannot read would end the node, so both use one bound.
     match all.len() > LEASES_MOST {
         true => Err(BadField::new("", Problem::TooMany { most: LEASES_MOST })),
         false => Ok(all),

@@ -54,6 +54,7 @@ impl Ending {
         Ending { ttl, with: with.map(|with| tether(with, token)).transpose()? }.checked(token)
     }
 
+    /// A token without a lease is refused: the writer meant to bind the document, and would get one that stays.
     fn checked(self, token: Option<u64>) -> Result<Ending, BadField> {
         match (&self.with, token) {
             (None, Some(_)) => Err(BadField::new("with", Problem::Missing)),
@@ -107,6 +108,8 @@ fn tether(with: &str, token: Option<u64>) -> Result<Tether, BadField> {
     fields::check_text(name, NAME_MOST).map_err(|error| error.within("with"))?;
     let name = Text::from(name);
     match (kind, token) {
+        // A role without a token would bind the document to whichever instance holds the role when the record is
+        // applied.
         ("role", None) => Err(BadField::new("token", Problem::Missing)),
         ("role", token) => Ok(Tether { lease: LeaseName::Role(name), token, secret: None }),
         ("process", token) => Ok(Tether { lease: LeaseName::Process(name), token, secret: None }),

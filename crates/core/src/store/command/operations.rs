@@ -171,6 +171,7 @@ impl Command {
             Operation::Token(_) => ENDINGS,
             _ => Format(1),
         };
+        // A batch needs the format of its newest operation.
         self.operations().iter().map(of_one).max().unwrap_or(Format(1))
     }
 }
@@ -192,6 +193,7 @@ impl Operation {
     }
 
     /// The approximate size in the log, in bytes.
+    /// The bound on batches counts it, and so does the estimate of what a command adds to the state (`quota`).
     pub fn size(&self) -> usize {
         match self {
             Operation::CreateUser(user) => user.text.len(),

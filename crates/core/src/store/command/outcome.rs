@@ -12,6 +12,7 @@ use crate::store::encoding::{TETHERED_MOST, TOKENS_MOST, write_list, write_text}
 use crate::types::{LeaseName, Text, WallTime};
 
 /// The numbers of the operations in a command that created a document.
+/// 16 bits are enough: a batch has at most `OPERATIONS_MOST` operations.
 pub type Created = Option<Arc<[u16]>>;
 
 /// The reply to a command. It follows from the command, its position and which documents were new, so a retry gets the same
@@ -178,6 +179,7 @@ pub enum Rule {
 
 impl Rejection {
     /// The stable code of the HTTP contract.
+    /// Programs read this code. The text of `Display` is for people, and may change.
     pub fn code(&self) -> &'static str {
         match self.reason {
             Reason::Exists { .. } => "exists",

@@ -1,5 +1,11 @@
 //! Turns a client's JSON, or a line of the log, into a command. Both pass the same checks, so that every node can read a
 //! command that was accepted from a client. A client's values pass one more check, so that every client can read them.
+//!
+//! ```text
+//!  client: storage_cmd, payload ──► Fields::of_client ──┐     of_client also checks that every client can read the values
+//!                                                       ├──► operation ──► Command
+//!  log:    type|text ─────────────► Fields::read ───────┘
+//! ```
 
 use std::borrow::Cow;
 use std::fmt;
@@ -101,6 +107,7 @@ impl Command {
 
     /// Reads a command from the log.
     pub fn from_payload(payload: &Payload) -> Result<Command, Unreadable> {
+        // Before the type: a record of a newer format may have a known type and say more than this binary reads (P23).
         if payload.format > COMMANDS {
             return Err(Unreadable::Format(payload.format));
         }
@@ -141,6 +148,7 @@ fn batch_items(list: &RawValue) -> Result<Vec<&RawValue>, BadField> {
     }
 }
 
+/// Clients' batches and those in a log pass the same check. So the bound may be raised, never lowered.
 fn check_size(operations: &[Operation]) -> Result<(), BadField> {
     let size: usize = operations.iter().map(Operation::size).sum();
     match size > BATCH_MOST {
@@ -155,6 +163,7 @@ fn batch_item(item: &RawValue) -> Result<Operation, BadCommand> {
     fields.only(&["storage_cmd", "payload"])?;
     let storage_cmd = fields::text(fields.needed("storage_cmd")?);
     let storage_cmd = storage_cmd.map_err(|error| error.within("storage_cmd"))?;
+    // This comes before the payload is read, so nesting costs no recursion.
     if storage_cmd == CommandKind::Batch.name() {
         return Err(BadField::new("storage_cmd", Problem::Nested).into());
     }
@@ -178,6 +187,7 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     let number = fields.needed("type")?.get().parse().ok();
     let kind =
         number.and_then(CommandKind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
+    // A batch in a log has no operation that a client cannot put into one.
     if kind.stands_alone() {
         return Err(BadField::new("type", Problem::Unknown));
     }
@@ -233,6 +243,7 @@ fn conflict_id(fields: &Fields) -> Result<Text, BadField> {
     fields::text_of(fields.needed("id")?, CONFLICT_ID_MOST).map_err(|error| error.within("id"))
 }
 
+/// The whole object is kept as text, so members that this build does not know are not lost.
 pub fn new_user(object: &RawValue, fields: &Fields) -> Result<NewUser, BadField> {
     if let Some(key) = fields.given("public_key") {
         fields::text(key).map_err(|error| error.within("public_key"))?;

@@ -131,6 +131,7 @@ impl TokenOperation {
     }
 
     /// The operation as readers of records see it.
+    /// It has no hash: readers of `/catch_up` get records, too.
     pub(in crate::store) fn shown(&self) -> Text {
         let mut text = String::new();
         self.write_with(false, &mut text).expect("a string takes everything");

@@ -153,6 +153,7 @@ impl Json for DocItem {
 /// Results of a change, for subscribers of changes.
 impl Store {
     /// The value of an entry of clients' data, as JSON on one line. It shares its text with the state.
+    /// Any other table has no value to show: the feed reports changes of clients' data only.
     pub fn value(&self, key: &Key) -> Option<Text> {
         match key {
             Key::Doc(name) => self.docs.get(name).map(|doc| doc.value.clone()),

@@ -55,6 +55,7 @@ impl Store {
         Ok(store)
     }
 
+    /// A key that occurs twice is refused: the second item would silently replace the first.
     fn restore_user(&mut self, value: &RawValue) -> Result<(), BadField> {
         let new = new_user(value, &Fields::read(value)?)?;
         let user = User { at: self.applied, new: new.into() };

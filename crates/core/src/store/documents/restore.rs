@@ -320,6 +320,7 @@ impl Store {
 
     /// A part that does not follow the part before it belongs to a restore that was cancelled.
     fn stage(&mut self, restore: u64, part: u32, data: Store) {
+        // A new restore takes the place of one that broke off: there is one at a time.
         if part == 0 {
             let store = if self.is_mergeable() { Store::mergeable() } else { Store::default() };
             self.staged = Some(Arc::new(Staged { restore, parts: 0, store }));
@@ -375,6 +376,8 @@ impl Store {
 
     /// The staged parts, if all of them have arrived.
     fn take_staged(&mut self, restore: u64, parts: u32) -> Option<Arc<Staged>> {
+        // The staged parts are gone either way: a last step that does not fit them, or that gives up, ends that restore
+        // as well.
         let staged = self.staged.take()?;
         (parts > 0 && staged.restore == restore && staged.parts == parts).then_some(staged)
     }

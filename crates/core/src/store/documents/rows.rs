@@ -140,6 +140,8 @@ impl RowSteps {
             "election" => self.election(key, value),
             "token" => self.token(key, value),
             "user" => self.user(key, value)?,
+            // Votes come last in the order of tables, and an item has an election with all its votes. So elections wait
+            // for `finish`.
             "vote" => self.vote(key, value)?,
             _ => None,
         };

@@ -109,6 +109,7 @@ fn days_in(year: i64, month: i64) -> i64 {
 
 /// Days from 1970 to the first of this month.
 fn days_before(year: i64, month: i64) -> i64 {
+    // Counted from the first day of the year 1.
     const DAYS_TO_1970: i64 = 719_162;
     let whole = year - 1;
     // Year 0 has a year before it: division must round down.

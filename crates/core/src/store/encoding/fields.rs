@@ -111,6 +111,7 @@ impl<'a> Fields<'a> {
     pub fn read(object: &'a RawValue) -> Result<Fields<'a>, BadField> {
         let fields: Fields<'a> = serde_json::from_str(object.get())
             .map_err(|_| BadField::new("", unread(object, '{', Problem::NotAnObject)))?;
+        // JSON readers differ in which of two equal names they take: one would see a condition that another overlooks.
         let mut names: Vec<&str> = fields.members.iter().map(|(name, _)| name.as_ref()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -156,6 +157,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An integer within bounds.
+    /// Only plain digits are taken, with a minus sign at most: `1.0` and `1e3` are refused.
     pub fn number<T: Bounded>(&self, field: &str, least: T, most: T) -> Result<Option<T>, BadField> {
         let Some(value) = self.given(field) else { return Ok(None) };
         let number = value.get().parse().ok().filter(|number| (least..=most).contains(number));

@@ -2,11 +2,15 @@
 //!
 //! It is not cryptographic: it detects states that diverged by a fault, not states that were made to collide. Each step is a
 //! bijection of the state, so two inputs of equal length that differ in one word never collide.
+//!
+//! Every change here, or to a `Mix` of a row, is another computation: `DIGESTS` has to rise, or nodes of two builds
+//! take each other for diverged (P25). The test `store/tests/fixed.rs` has the digest of a fixed state.
 
 use crate::types::{Position, Text};
 
 /// The factor is odd, so multiplication by it loses nothing. Its bits are those of the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The first fractional bits of pi: any number that is not zero would do.
 const START: u64 = 0x243F_6A88_85A3_08D3;
 
 /// The state of a hash in progress.

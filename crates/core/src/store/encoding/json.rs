@@ -37,6 +37,7 @@ pub fn compact(json: &RawValue) -> Result<String, Problem> {
                 copied = at + 1;
             }
             b'{' | b'[' => depth += 1,
+            // A `RawValue` is valid JSON, so brackets match and strings end.
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
@@ -73,6 +74,7 @@ pub(super) fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize 
         while at < upto {
             match bytes[at] {
                 b'"' => return at + 1,
+                // The escaped character is passed over: it may be a quote.
                 b'\\' => at += 1,
                 0x7f | 0xc2 => *controls = true,
                 _ => {}

@@ -32,7 +32,8 @@ pub const BATCH_MOST: usize = 4 << 20;
 /// around a value in a batch, a page or a whole-data document.
 pub const DEPTH_MOST: usize = 100;
 
-/// Idempotency keys that are remembered: each takes some hundred bytes. At the bound the oldest keys go; in available mode writes with a key are put off (P52).
+/// Idempotency keys that are remembered: each takes some hundred bytes. At the bound, a new key pushes out the oldest
+/// one of the caller that has most; in available mode writes with a key are refused instead (P52).
 pub const CALLS_MOST: usize = 1_000_000;
 
 /// The time for which a call is remembered, in cluster time. It is longer than clients retry.
@@ -46,8 +47,8 @@ pub const FORGOTTEN_MOST: usize = 4;
 /// escaped.
 pub const CONFLICT_ID_MOST: usize = 2048;
 
-/// Deletions that are remembered while a node of the topology may not have seen them: each takes some hundred bytes. Beyond the
-/// bound the oldest are dropped, and a node that was away for so long receives the whole state.
+/// Deletions that are remembered while a node of the topology may not have seen them: each takes some hundred bytes.
+/// Beyond the bound the oldest are dropped, and only whole states are transferred until their positions are settled.
 pub const TOMBSTONES_MOST: usize = 65_536;
 
 /// Values that lost a merge and are remembered beside the winning values while a node of the topology may not have seen them.

@@ -33,6 +33,7 @@ impl Store {
         match (self.lease(lease), token) {
             (None, _) => refused("with"),
             (Some(held), Some(token)) if held.token != token => refused("token"),
+            // A document that is bound already takes no further place.
             _ if self.docs.is_bound_to(lease, key) => Ok(()),
             _ if self.docs.count_bound_to(lease) >= TETHERED_MOST => {
                 Err(Reason::TooManyTethered { lease: lease.clone() })
@@ -80,6 +81,7 @@ impl Store {
     /// The lifetime in a document's row. The caller must have called `check_ending` first.
     pub(in crate::store) fn lifetime_of(&self, ending: &Ending) -> Option<Lifetime> {
         let with = ending.with.as_ref().and_then(|Tether { lease, .. }| {
+            // A process has no token that its clients know: the document is bound to the registration of this moment.
             let token = self.lease(lease)?.token;
             Some(Bond { lease: lease.clone(), token })
         });
@@ -117,6 +119,7 @@ impl Store {
     pub(super) fn end_doc(&mut self, key: &Text, why: DocEnded, effects: &mut Effects) {
         let Some(doc) = self.docs.remove(key) else { return };
         effects.ended.push((key.clone(), why));
+        // Marked as an end by itself: in a merge it loses against a write that did not know of it.
         let gone = KeyChange::Gone(Tombstone { at: effects.at, ended: true });
         self.note_lease(Key::Doc(key.clone()), Some(doc.at), gone, effects);
     }

@@ -133,6 +133,8 @@ pub(super) fn changed(id: &Text, before: &Arc<NewProcess>, now: &Arc<NewProcess>
 
 impl Store {
     /// The lease events of the step from another state to this one.
+    /// A merge gives no events one by one, so they are worked out from the two states. Another token means that one
+    /// holder lost the lease and another one got it.
     pub fn lease_events_since(&self, before: &Store, changed: &[Key]) -> Vec<LeaseEvent> {
         let mut events = Vec::new();
         let mut names: Vec<LeaseName> = changed.iter().filter_map(Key::lease).collect();

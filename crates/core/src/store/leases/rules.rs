@@ -68,6 +68,7 @@ impl Store {
         }
     }
 
+    /// One lease that stands is enough to write the record. The others are skipped when it is applied.
     fn any_stands(&self, leases: &[(LeaseName, u64)], wanted: impl Fn(bool) -> bool) -> Result<(), Reason> {
         let stands = |(name, token): &(LeaseName, u64)| {
             self.lease(name).is_some_and(|lease| lease.token == *token && wanted(lease.aged))
@@ -91,6 +92,8 @@ impl Store {
     }
 
     fn grant(&mut self, role: &Text, claim: &Arc<RoleClaim>, effects: &mut Effects) {
+        // A holder that asks again keeps its token: what was promised under it goes on, and so do documents that are
+        // bound to it.
         let current = self.roles.get(role).filter(|current| current.claim.instance == claim.instance);
         let (token, since, claim) = match current {
             Some(current) => (current.token, current.since, claim_after(&current.claim, claim)),
@@ -113,9 +116,9 @@ impl Store {
         self.last_token
     }
 
-    /// The next token is greater than every token that was granted before, here or, by the wall time, in a past that a restored
-    /// backup does not contain (P30, I6). In available mode no two sides grant the same token, because each leader has its own
-    /// remainder.
+    /// The next token is greater than every token that was granted before, here or, by the wall time, in a past that a
+    /// restored backup does not contain (P30, I6). In available mode no two sides grant the same token, because each
+    /// leader has its own remainder modulo 1,024: this needs node ids that differ modulo 1,024.
     fn next_token(&self, at: Position, wall: WallTime) -> u64 {
         const LEADERS: u64 = 1024;
         if mutant::is_on(Mutant::TokenByCounter) {
@@ -153,6 +156,7 @@ impl Store {
 
     fn end_all(&mut self, leases: &[(LeaseName, u64)], effects: &mut Effects) {
         for (name, token) in leases {
+            // The lease was granted to another holder after this end was proposed (P38).
             if self.lease(name).is_none_or(|lease| lease.token != *token) {
                 continue;
             }
@@ -164,6 +168,7 @@ impl Store {
         }
     }
 
+    /// The bound documents end in the same record, after the row: no state has them without their lease (P54).
     fn end_role(&mut self, role: &Text, why: Ended, effects: &mut Effects) {
         let Some(Role { at: before, claim, token, .. }) = self.roles.remove(role) else { return };
         let instance = claim.instance.clone();
@@ -184,6 +189,7 @@ impl Store {
             if self.lease(name).is_none_or(|lease| lease.token != *token || lease.aged == aged) {
                 continue;
             }
+            // The row moves to this position: a merge knows versions by their positions alone.
             let at = effects.at;
             let before = match name {
                 LeaseName::Role(role) => {

@@ -81,6 +81,8 @@ impl Store {
         let (mut ids, mut effort) = (Vec::new(), Effort::default());
         let mut last: Option<&Text> = None;
         for (id, process) in self.processes.after(after) {
+            // The next page begins after the last row that was looked at, not after the last one that matched. So every
+            // page makes progress.
             if effort.is_spent() {
                 return (ids, last.cloned());
             }

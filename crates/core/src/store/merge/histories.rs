@@ -71,17 +71,22 @@ impl Store {
         let (Some(merging), Some(other)) = (&self.merging, &theirs.part.merging) else {
             return Err(Unreadable::NotMergeable);
         };
+        // Staged parts end with the epoch, which the merge ends, too (P46).
         let mut store = Store { applied: at, stamp, staged: None, ..self.clone() };
         let strays = merging.strays_below(other.bounds.settled, vector)
             || other.strays_below(merging.bounds.settled, own)
             || merging.bounds.strays
             || other.bounds.strays;
+        // A side that began alone has entries below what the other has settled. To count them as known would lose them
+        // (P35, P36).
         if strays {
             store.settle_nothing_below(other);
         }
         let (mut changes, mut lost) = (vec![Key::Side], Vec::new());
         for key in self.keys_to_merge(theirs) {
             let (ours, yours) = (self.versions(&key), theirs.part.versions(&key));
+            // The sender would have something that its own vector does not include. Such a state breaks what every
+            // comparison rests on, so it is refused.
             if let Some(stray) = yours.iter().find(|version| !vector.covers(version.at)) {
                 return Err(Unreadable::Entry {
                     table: key.table(),
@@ -97,6 +102,7 @@ impl Store {
                 // The choice of the current version depends on the versions alone (P56), so no rival is kept.
                 versions.truncate(1);
             }
+            // Keys that do not differ are not written, so the next snapshot has only what has changed.
             if !are_the_same(&versions, &ours) {
                 store.set_versions(&key, &versions, &mut changes);
             }
@@ -105,6 +111,7 @@ impl Store {
         store.merge_calls(own, &theirs.part, &mut changes);
         store.merge_tokens(&theirs.part, &mut changes);
         let conflicts = store.write_journal(lost, at, stamp.wall, &mut changes);
+        // After the leases are decided: a document whose holder lost the merge ends here (P54, mutant `LooseDocsStay`).
         let ended = store.end_loose(at, &mut changes);
         store.settle_as(other, &mut changes);
         Ok(Merged { store, changes, conflicts, ended })
@@ -117,6 +124,8 @@ impl Store {
         }
     }
 
+    /// A part has every key that may differ. A whole state says that a key does not exist by not having it, so the keys
+    /// of this state are looked at as well.
     fn keys_to_merge(&self, theirs: &Difference) -> BTreeSet<Key> {
         let own = theirs.whole.then(|| self.keys());
         own.into_iter().flatten().chain(theirs.part.keys()).collect()
@@ -124,6 +133,7 @@ impl Store {
 
     /// A call that both sides remember keeps the answer of the later record, because that one is remembered longer.
     fn merge_calls(&mut self, own: &Vector, theirs: &Store, changes: &mut Vec<Key>) {
+        // A call that this vector covers, and that is not here, was forgotten here. It stays forgotten.
         for (key, call) in theirs.idempotency_keys.table().iter().filter(|(_, call)| !own.covers(call.at)) {
             self.take_call(*key, call, changes);
         }
@@ -153,6 +163,7 @@ impl Store {
         let mut count = 0;
         for Lost { key, lost, kept } in lost {
             let id = Key::Conflict(lost_id(&key, lost.at));
+            // A tombstone of the entry counts, too: an operator has dropped it already.
             if self.current(&id).is_none() {
                 let entry = Conflict { at, lost, kept, wall };
                 self.write(&id, &Version::row(at, entry.value().into()), changes);

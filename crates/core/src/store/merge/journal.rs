@@ -40,6 +40,8 @@ impl Store {
     /// Writes the lost value again, or deletes the key again if a deletion lost.
     pub(in crate::store) fn apply_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
         let Some(entry) = self.conflict(id) else { return };
+        // The value is written like any other, at the position of this record. So it replaces every version of the key,
+        // and no merge brings back what it replaced.
         let lost = Version { at, ..entry.conflict.lost };
         match &lost.value {
             Some(_) => self.write(&entry.key, &lost, changes),

@@ -72,6 +72,7 @@ impl Store {
             return;
         };
         let Bounds { settled, strays, calls, .. } = other.bounds;
+        // Entries that are settled here, and so are not in the index, may not be settled for the leader.
         let anew = settled < merging.bounds.settled || strays;
         if !strays {
             merging.settle(settled, changes);

@@ -99,6 +99,7 @@ impl Store {
         }
     }
 
+    /// A key without a row is in the difference by its tombstone.
     fn copy_row(&self, key: &Key, part: &mut Store) {
         if let Key::Call(key) = key {
             if let Some(call) = self.idempotency_keys.get(*key) {

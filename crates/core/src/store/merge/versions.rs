@@ -18,6 +18,8 @@ impl Store {
         if let Some(merging) = self.merging.as_ref().filter(|merging| merging.rivals.len() > 0) {
             let prefix = lost_ids_of(key);
             let rivals = merging.rivals.starting_with(&prefix);
+            // Keys may contain colons, so ids of another key can begin alike. Behind the prefix only a position may
+            // follow.
             let own = rivals.filter(|(id, _)| id[prefix.len()..].parse::<Position>().is_ok());
             versions.extend(own.map(|(_, rival)| rival.clone()));
         }

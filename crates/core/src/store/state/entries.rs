@@ -31,6 +31,8 @@ impl Store {
     }
 
     /// All entries, sorted by table and by the bytes of their names.
+    /// The order of the chain below is that of `Key` and `TABLES`. The lines of a snapshot must rise, and `all_changes`
+    /// walks two states in step: a table in the wrong place breaks both.
     pub fn entries(&self) -> impl Iterator<Item = (Key, String)> + '_ {
         let access = self.access.iter().map(|(id, row)| (Key::Access(*id), row.entry()));
         let calls = self.idempotency_keys.table().iter().map(|(key, row)| (Key::Call(*key), row.entry()));
@@ -148,6 +150,7 @@ impl Store {
                 self.docs.insert(name.clone(), Doc { at, value: value.clone(), lifetime });
             }
             Key::Election(name) => {
+                // In a merge this may be another election of the name: `open` counts the votes again, by its choices.
                 let election = Election::read(name, at, raw()?)?;
                 self.votes.open(&election.new);
                 self.elections.insert(name.clone(), election);
@@ -205,6 +208,8 @@ impl Store {
     }
 
     /// Rebuilds the index of entries that are not settled from the tables.
+    /// The index follows from the tables and the bounds. It is rebuilt when the bounds go back or count for nothing,
+    /// and when a state was loaded or put together from parts.
     pub(in crate::store) fn index_anew(&mut self) {
         let Some(mut merging) = self.merging.take() else { return };
         let index = std::sync::Arc::make_mut(&mut merging);
@@ -223,6 +228,7 @@ impl Store {
 }
 
 /// Whether a value from outside is valid for a key.
+/// An empty state is enough to find out: whether a value can be read depends on nothing else in the state.
 pub fn fits(key: &Key, version: &Version) -> bool {
     let is_doc = matches!(key, Key::Doc(_));
     if !is_doc && (version.ended || version.lifetime.is_some()) {

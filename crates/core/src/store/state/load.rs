@@ -35,6 +35,7 @@ impl Loader {
 
     /// An entry that cannot be read, occurs twice or has no counterpart (a vote without its election) is an error.
     pub fn add(&mut self, table: &str, key: &str, value: &str) -> Result<(), Unreadable> {
+        // An unknown table is not skipped: the state would lack what other nodes have, and differ (P25).
         let Some(table) = TABLES.into_iter().find(|known| *known == table) else {
             return Err(Unreadable::Table(table.to_string()));
         };
@@ -64,6 +65,7 @@ impl Loader {
     pub fn finish(mut self, at: Position, stamp: Stamp) -> Store {
         self.store.applied = at;
         self.store.stamp = stamp;
+        // A snapshot of a safe-mode state has no bounds. Its history has no branches, and counts as settled.
         let (unknown, linear) = (!self.has_bounds, self.vector.is_settled(at));
         if let Some(merging) = self.store.merging_mut().filter(|_| unknown && linear) {
             merging.bounds.settled = at;
@@ -141,6 +143,7 @@ impl Loader {
         let (election, voter) = ballot_parts(key)?;
         let vote = CastVote::from_entry(value)?;
         if !self.store.is_mergeable() {
+            // The election is there already: its table comes before that of the votes.
             return self.store.votes.cast(&election, &voter, vote).map(|_| ());
         }
         self.is_new(|| Key::Vote(key.into()))?;

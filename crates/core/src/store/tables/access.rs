@@ -68,6 +68,7 @@ impl Token {
     pub fn read(id: TokenId, at: Position, value: &RawValue) -> Option<Token> {
         let fields = Fields::read(value).ok()?;
         let new = NewToken::recorded(id, &fields, "made_us").ok()?;
+        // A stamp beyond this bound is never written (P30).
         let made = fields.member("made_us")?.get().parse().ok().filter(|made| *made <= WallTime::MOST.0)?;
         Some(Token { at, made_at: WallTime(made), new: new.into() })
     }

@@ -53,6 +53,7 @@ impl User {
 
     pub fn read(name: &str, at: Position, value: &RawValue) -> Option<User> {
         let new = new_user(value, &Fields::read(value).ok()?).ok()?;
+        // The key and the value both have the name. A row in which they differ is damaged.
         (&*new.name == name).then(|| User { at, new: new.into() })
     }
 }
@@ -128,6 +129,7 @@ impl Doc {
     }
 }
 
+/// A row with other members does not match: `Doc::from_entry` then reads it as a version.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written<'a> {
@@ -173,6 +175,7 @@ impl Row for Doc {
     }
 }
 
+/// The position is hashed, too. A state with the same values that were written by other records has another digest.
 impl Mix for User {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
@@ -198,6 +201,7 @@ impl Mix for Doc {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
         self.value.mix(hash);
+        // A document that stays adds nothing, so its digest is what it was before documents could end.
         self.lifetime.iter().for_each(|lifetime| lifetime.mix(hash));
     }
 }

@@ -33,6 +33,8 @@ impl Docs {
     }
 
     pub fn insert(&mut self, key: Text, doc: Doc) -> Option<Doc> {
+        // The new document is noted first. `forget` then leaves alone what the new one has noted under the same lease
+        // or area.
         self.note(&key, &doc);
         let before = self.table.insert(key.clone(), doc.clone());
         if let Some(before) = &before {
@@ -66,6 +68,7 @@ impl Docs {
         self.bound.iter().flat_map(|(lease, keys)| keys.iter().map(move |(key, token)| (key, lease, *token)))
     }
 
+    /// A new leader counts these from the start. It must not look at all documents for that.
     pub fn with_ttl(&self) -> impl Iterator<Item = (&Text, &Doc)> {
         self.with_ttl.iter().filter_map(|key| Some((key, self.table.get(key)?)))
     }

@@ -73,6 +73,8 @@ impl IdempotencyKeys {
         if mutant::is_on(Mutant::OldestKeysGo) {
             return self.oldest();
         }
+        // If several callers have the most calls, the one with the greater hash loses its oldest: every node drops the
+        // same (P52).
         let (_, owner) = self.by_count.get_max()?;
         let ((_, age), key) = self.by_owner.range((*owner, Age::default())..).next()?;
         Some((*age, *key))
@@ -87,6 +89,7 @@ impl IdempotencyKeys {
             self.disown(before.who, before.age());
         }
         self.own(who, age, key);
+        // A loader refuses a snapshot in which a key, or a record, remembers two calls.
         self.by_age.insert(age, key).is_none() && replaced.is_none()
     }
 
@@ -221,6 +224,7 @@ impl Mix for Remembered {
         let created = self.created.as_deref().unwrap_or_default();
         hash.word(created.len() as u64);
         created.iter().for_each(|number| hash.word(u64::from(*number)));
+        // A call of an unknown caller hashes as it did before callers were remembered.
         if self.who != 0 {
             hash.word(u64::from(self.who));
         }

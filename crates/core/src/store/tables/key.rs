@@ -23,6 +23,8 @@ pub const MARK: &str = "mark";
 pub const SIDE: &str = "bounds";
 
 /// One entry of the state. The order is that of a snapshot: by table, then by the bytes of the name.
+/// The order is derived: the variants must stand in the order of their tables' names. Names of numbers have a fixed
+/// width, so that they sort like the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A client's token.
@@ -224,6 +226,7 @@ pub fn ballot_parts(name: &str) -> Option<(String, String)> {
 }
 
 pub fn call_named(name: &str) -> Option<u128> {
+    // One spelling only: no sign, no upper case, all 32 digits.
     let key = u128::from_str_radix(name, 16).ok()?;
     (Key::Call(key).name() == name).then_some(key)
 }

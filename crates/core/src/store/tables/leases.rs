@@ -151,6 +151,7 @@ impl Row for Process {
 impl Mix for Role {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
+        // The digest covers the text of the row: a change of the text is another computation (P25).
         self.value().as_str().mix(hash);
     }
 }

@@ -79,6 +79,7 @@ impl MergeMetadata {
 
     /// Adds an entry to the index.
     pub fn note(&mut self, key: Key, at: Position) {
+        // A settled entry is known to every disk, and so belongs to no difference. The index has the others.
         if at > self.bounds.settled || self.bounds.strays {
             self.written.insert((at, key));
         }
@@ -124,6 +125,8 @@ impl MergeMetadata {
                 return;
             };
             self.forget_tombstone(key, changes);
+            // From here on this state cannot say what it lacks up to `at`, so it transfers the whole of itself until
+            // that is settled.
             self.bounds.untold = self.bounds.untold.max(at);
             changes.push(Key::Side);
         }
@@ -144,6 +147,8 @@ impl MergeMetadata {
     }
 
     /// Every disk of the topology has had every record up to here, so no side needs to learn of them.
+    /// The journal stays: an entry may be the only place of a value that was acknowledged (I12), and only an operator
+    /// drops it.
     pub fn settle(&mut self, upto: Position, changes: &mut Vec<Key>) {
         if upto <= self.bounds.settled {
             return;
@@ -212,7 +217,7 @@ impl MergeMetadata {
         self.written.range((from, Key::Access(TokenId(0)))..)
     }
 
-    /// Every key that still has rivals or a tombstone to transfer.
+    /// Every key that still has rivals, once for each of them.
     pub fn contested(&self) -> impl Iterator<Item = Key> + '_ {
         self.rivals.iter().filter_map(|(id, _)| lost_parts(id)).map(|(key, _)| key)
     }
@@ -226,13 +231,16 @@ impl MergeMetadata {
     /// The record at `at` has replaced all other data: the journal stays, and the removed rows have left no tombstones.
     pub fn restored_over(&mut self, before: &MergeMetadata, at: Position) {
         self.conflicts = before.conflicts.clone();
+        // Rows that the restore removed left no tombstones. So this state says nothing of them until everything up to
+        // here is settled.
         self.bounds = Bounds { untold: at, ..before.bounds };
         for (id, conflict) in before.conflicts.iter() {
             self.note(Key::Conflict(id.clone()), conflict.at);
         }
     }
 
-    /// The metadata for a difference, without the journal and the index.
+    /// The metadata for a difference, without the journal and the index. Entries of the journal are transferred one by
+    /// one, as far as the other state lacks them.
     pub fn for_difference(&self) -> MergeMetadata {
         let (tombstones, rivals) = (self.tombstones.clone(), self.rivals.clone());
         MergeMetadata { tombstones, rivals, bounds: self.bounds, ..MergeMetadata::default() }
@@ -280,6 +288,7 @@ fn first_uncovered(epoch: Epoch, base: &Vector) -> Option<Position> {
     if covered(u64::MAX) {
         return None;
     }
+    // Within an epoch a vector covers everything up to an index, so the edge can be found by bisection.
     let (mut low, mut high) = (0, u64::MAX);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -324,7 +333,8 @@ impl Bounds {
         Some(Bounds { settled: settled.parse().ok()?, strays, untold: untold.parse().ok()?, calls })
     }
 
-    /// Joins the bounds of two histories that have been merged.
+    /// Joins the bounds of two histories that have been merged, except for `settled`: `settle` raises that one, and
+    /// removes what falls below it.
     pub fn join(&mut self, other: Bounds) {
         self.untold = self.untold.max(other.untold);
         self.strays |= other.strays;

@@ -6,6 +6,13 @@
 //! A table has two levels. Most rows are settled: successive states share them. Rows that were written since are in a small map
 //! above, and only that map is copied when a state and its successor diverge. From time to time all states release the settled
 //! rows together, and the rows that the oldest state has written are moved into the settled level, in place.
+//!
+//! ```text
+//!             before                       after `Table::settle`
+//!  boundary   [settled] + {a}              [settled, a]
+//!  committed  [settled] + {a, b}           [settled, a] + {a, b}    the same a in front of itself
+//!  newest     [settled] + {a, b, c}        [settled, a] + {b, c}    later states are copies of this one
+//! ```
 
 use std::fmt::{self, Write};
 use std::iter::Peekable;
@@ -138,8 +145,11 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
     pub fn settle(tables: &mut [&mut Table<K, V>]) {
         let Some((oldest, rest)) = tables.split_first_mut() else { return };
         let shared = mem::take(&mut oldest.settled);
+        // A table that has settled alone (`RECENT_MOST`) has another settled level, and keeps it.
         let mut followers: Vec<_> =
             rest.iter_mut().filter(|table| Arc::ptr_eq(&table.settled, &shared)).collect();
+        // All let go of the settled level before it is unwrapped. Otherwise `unwrap_or_clone` would copy every node
+        // that changes.
         followers.iter_mut().for_each(|table| table.settled = Arc::default());
         let mut settled = Arc::unwrap_or_clone(shared);
         move_down(&mut settled, mem::take(&mut oldest.recent), oldest.settled_upto);
@@ -158,6 +168,8 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
     /// Returns the row that stood there before. Rows that are not shared are changed in place.
     fn put(&mut self, key: &K, row: Option<V>) -> Option<V> {
         self.writes += 1;
+        // The copy shares its nodes, and only the paths that change are copied. It costs more than settling together,
+        // and keeps the recent level small.
         if self.recent.len() >= RECENT_MOST {
             self.settled = Arc::new(OrdMap::clone(&self.settled));
         }
@@ -195,6 +207,7 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
 }
 
 /// Moves the writes after the number `above` into the settled level.
+/// Recent rows with lower numbers are settled already: only the newest table drops them (`Table::settle`).
 fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMap<K, Recent<V>>, above: u64) {
     for (key, recent) in recent.into_iter().filter(|(_, recent)| recent.number > above) {
         match recent.row {
@@ -281,6 +294,7 @@ impl<V: Row> Table<Text, V> {
         while let Some((key, row)) = rows.peek() {
             bytes += size(key, row);
             let full = items.len() >= limit.clamp(1, PAGE_MOST) || bytes > PAGE_BYTES_MOST;
+            // A row that is larger than a page is a page by itself. Otherwise no reader would get past it.
             if full && !items.is_empty() {
                 let next = items.last().map(|(key, _): &(Text, V)| key.clone());
                 return (items, next);

@@ -111,6 +111,8 @@ impl From<Tombstone> for Version {
 /// matter.
 pub fn in_order_of_merit(key: &Key, version: &mut [Version]) {
     match key {
+        // An entry wins over a drop that did not know of it. Of two entries with one id, the one with the lower
+        // position stays.
         Key::Conflict(_) => version.sort_by_key(|version| (version.value.is_none(), version.at)),
         // A lease that is held wins over a lease that was given up.
         Key::Role(_) | Key::Process(_) => {

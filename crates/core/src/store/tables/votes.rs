@@ -93,6 +93,7 @@ impl Votes {
     /// has already voted.
     pub fn cast(&mut self, election: &str, voter: &str, vote: CastVote) -> Option<Text> {
         let name = ballot(election, voter);
+        // A vote that is not counted does not stand in the way: its election was replaced in a merge.
         if self.is_cast(election, &name) || !self.counts(election, &vote.choice) {
             return None;
         }
