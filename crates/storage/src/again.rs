@@ -1,4 +1,7 @@
 //! A node whose state has diverged restarts as a new disk, without any data (P25).
+//!
+//! The same happens to a disk that ended below what it had acknowledged (P27). The promises bind the node and not its state,
+//! so they stay: a node that forgot them could approve a second claim of one epoch (P2).
 
 use std::path::PathBuf;
 
@@ -14,6 +17,7 @@ use crate::protocol::Vote;
 
 /// Sets log and snapshots aside, while no process uses the directory. The promises stay. Returns the folder that everything was
 /// moved to.
+/// `None` means that no node has used the directory.
 pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, StorageError> {
     let (files, dir) = (&options.files, &options.dir);
     let _lock = lock(files, dir)?;
@@ -30,8 +34,11 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     if files.is_dir(&snapshots)? {
         quarantine.take(&snapshots)?;
     }
+    // The identity goes before the vote. After a crash between the two, the vote is of another incarnation than the identity,
+    // and does not count as admitted (`recover.rs`).
     let incarnation = draw_incarnation(files)?;
     Identity { incarnation, ..read.identity }.write(files, dir)?;
+    // This disk belonged to a cluster, so it never founds one (P9). A leader must let it in again (P10).
     let vote = Vote { formed: true, admitted: false, ..promised };
     VoteFile::create(files, dir, Stored { vote, incarnation })?;
     let log = dir.join(LOG_DIR);

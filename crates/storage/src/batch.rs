@@ -1,4 +1,7 @@
 //! A batch from the network: the same lines as on the sender's disk.
+//!
+//! The receiver checks each line and then keeps the bytes: `Lines` hands the same bytes to the disk and to other nodes, and
+//! nothing is encoded twice. So a record has the same line on every node, and two logs can be compared by one checksum.
 
 use std::fmt;
 
@@ -48,6 +51,8 @@ impl fmt::Display for BatchError {
 impl std::error::Error for BatchError {}
 
 /// Reads lines that follow a line with the checksum `chain`. Their indexes are contiguous, and their epochs never decrease.
+/// The sender says what `chain` is. `Lines::append` compares it with the log here, and does not use these bytes if they
+/// differ.
 pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
     let mut records: Vec<Record> = Vec::new();
     let mut encoded = Encoded { before: chain, ..Encoded::default() };
@@ -71,6 +76,7 @@ pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
     Ok(Batch { records, encoded })
 }
 
+/// The order in every log: indexes without a gap, and epochs that never decrease.
 pub fn follows(before: Position, next: Position) -> bool {
     before.index.checked_add(1) == Some(next.index) && next.epoch >= before.epoch
 }

@@ -3,6 +3,9 @@
 //!
 //! A line that was cut short gets its line end when the file is opened; readers skip it. When the file has twice as many lines
 //! as are kept, it is rewritten with the newest ones, first under another name.
+//!
+//! So a line costs one small write, and one rewrite in as many additions as lines are kept. The code calls `std::fs` and not
+//! `Files`: nothing depends on these files, so no simulated power failure needs to reach them.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -32,6 +35,7 @@ impl Chronicle {
         let path = dir.join(name);
         let (mut file, found) = read(&path)?;
         let torn = found.last().is_some_and(|last| *last != b'\n');
+        // Otherwise the next line would be joined to the torn one, and both would be lost.
         if torn {
             file.write_all(b"\n")?;
         }
@@ -69,6 +73,7 @@ impl Chronicle {
         let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(&new)?;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         file.write_all(text.as_bytes())?;
+        // The old file is complete until the new one takes its name, so a process that dies loses no line.
         fs::rename(&new, &self.path)?;
         (self.file, self.written) = (file, self.lines.len());
         Ok(())
@@ -84,7 +89,7 @@ fn keep(lines: &mut VecDeque<String>, most: usize, line: &str) {
 
 /// The end of the file's content, and the file opened for appending.
 fn read(path: &Path) -> io::Result<(File, Vec<u8>)> {
-    // Opening a FIFO in its place would wait for ever.
+    // Opening a FIFO in its place would wait forever.
     let is_file = fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file());
     if !is_file {
         return Err(io::Error::other(format!("{} is not a file", path.display())));

@@ -1,4 +1,7 @@
 //! Cuts a segment so that a crash half-way leaves no doubt.
+//!
+//! A cut happens if another leader's records conflict with those here (P5). No record that goes was committed. The offset of
+//! a record is not kept anywhere: a cut is rare, so the segment is read, and checked, once more.
 
 use std::path::Path;
 
@@ -17,12 +20,15 @@ pub struct Cut {
     /// The offset after the last line that stays.
     pub offset: usize,
     /// The greatest index that the markers in the remaining part vouch for.
+    /// Markers further back go with the records that they vouch for.
     pub marked: Index,
 }
 
 /// Finds the end of record `above` in a segment, with the markers that vouch for it.
+/// It is an error if the segment does not have that record: the segment was good at the start, so it was damaged since then.
 pub fn find_cut(path: &Path, first: Index, bytes: &[u8], above: Index) -> Result<Cut, StorageError> {
     let mut found: Option<Cut> = None;
+    // One segment is read, so there is no other place to resume at.
     let mut walk = Walk::new(Resume::AtAnyHead);
     walk.segment(path, first, bytes, &mut |item| match (item, &mut found) {
         (Item::Start { boundary, place }, None) => {
@@ -52,6 +58,7 @@ pub fn blank_behind(file: &Open, bytes: &[u8], offset: usize) -> Result<(), Stor
     if behind.is_empty() {
         return Ok(());
     }
+    // Offsets do not change: a marker becomes newlines of the same length, and empty lines have no meaning.
     let mut unmarked = behind.to_vec();
     for line in lines(behind).filter(|line| Marker::at_end_of(line.text).is_some()) {
         unmarked[line.offset..line.offset + line.text.len()].fill(b'\n');
@@ -60,6 +67,8 @@ pub fn blank_behind(file: &Open, bytes: &[u8], offset: usize) -> Result<(), Stor
         file.write_at(&unmarked, offset as u64)?;
         file.sync()?;
     }
+    // This write may be torn in any way: without markers, a start takes what is left of the records for a torn write, or
+    // still has the log as it was before the cut.
     file.write_at(&vec![b'\n'; behind.len()], offset as u64)?;
     Ok(file.sync()?)
 }

@@ -1,5 +1,14 @@
 //! The disk of one node, as the driver uses it: a queue, the thread that works on it, and the thread that allocates segments
 //! ahead.
+//!
+//! ```text
+//!  submit ─► Inbox ─► eldest-disk: Work::run ─► DiskWriter::round ─► report
+//!              ▲           │ want(size)
+//!              └─ Room ── eldest-room: make_room
+//! ```
+//!
+//! Jobs that arrive during a sync wait in the inbox and share the next sync. A segment is allocated on the other thread,
+//! because filling it takes many syncs, and the log needs the next segment only later.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,7 +46,8 @@ pub struct Disk {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bounded by the core: it stops taking writes at `Limits::uncommitted`, and leaders at `Limits::inflight`.
+    /// Bounded by the core: it stops taking writes at `Limits::uncommitted`, and leaders at `Limits::inflight`. So `submit`
+    /// never has to wait, and the loop that calls it keeps its heartbeats.
     inbox: Mutex<Inbox>,
     arrived: Condvar,
 }
@@ -45,6 +55,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Inbox {
     jobs: Vec<(Seq, Job)>,
+    /// At most one answer is outstanding, because the next size is asked for only when the spare has come. A newer refusal
+    /// may replace an older one.
     room: Option<Room>,
     stop: bool,
     /// The writer has failed: jobs are no longer taken from the inbox.
@@ -169,18 +181,22 @@ impl Work {
             self.ask_for_room();
             let deadline = self.patience().map(|patience| Instant::now() + patience);
             let Inbox { jobs, room, stop, .. } = self.shared.take(deadline);
+            // After a refusal the other thread keeps trying, so the request stays open.
             if let Some(Ok(_)) = room {
                 self.asked = None;
             }
             self.disk.round(room, jobs, &mut self.report);
             if stop {
+                // A clean end leaves a marker, so that later damage to the newest records is not taken for a torn write.
                 return self.disk.step([], &mut self.report);
             }
         }
+        // From here on jobs are dropped: the node ends, but until then nothing may pile up.
         *self.shared.inbox() = Inbox { closed: true, ..Inbox::default() };
     }
 
     /// The time to wait for jobs, if there is work to do without any.
+    /// `None` waits for a job: a quiet node with a marked log does not wake up.
     fn patience(&self) -> Option<Duration> {
         let idle = self.disk.is_unmarked().then_some(MARK_AFTER);
         idle.or(self.disk.is_starved().then_some(ROOM_RETRY))
@@ -210,6 +226,7 @@ fn make_room(
             if !full {
                 break;
             }
+            // If the wait ends early, the writer has ended: it asks for no other size while this request is open.
             if wants.recv_timeout(ROOM_RETRY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }

@@ -1,4 +1,7 @@
 //! The errors of a data directory, each with the operator's remedy.
+//!
+//! Most of them are found before anything is changed: the directory that is refused stays as it was. A loss that the node can
+//! handle by itself is not an error but a `Finding`.
 
 use std::fmt;
 use std::io;
@@ -31,11 +34,14 @@ pub enum StorageError {
         found: u64,
         expected: u64,
     },
+    /// A line of a newer format checks, so it is not damage. To go on would be to ignore what a newer program has promised or
+    /// stored.
     NewerFormat {
         path: PathBuf,
         found: u32,
         known: u32,
     },
+    /// The identity cannot be read. The node does not guess whose directory it is.
     Unreadable {
         path: PathBuf,
         why: String,
@@ -63,12 +69,14 @@ pub enum StorageError {
 
 impl StorageError {
     /// For `map_err`: the failed operation, and the file.
+    /// `doing` completes the sentence "cannot …".
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
         let path = path.to_path_buf();
         move |source| StorageError::Io { doing, path, source }
     }
 
-    /// The disk is full, or this user's quota of it is used up.
+    /// The disk is full, or this user's quota of it is used up. The node waits this out where it allocates a segment (P24).
+    /// Anywhere else it is as fatal as any other error, except for a merge's snapshot, which asks `SnapshotError::is_full`.
     pub fn is_full(&self) -> bool {
         let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         matches!(self, StorageError::Io { source, .. } if full(source.kind()))

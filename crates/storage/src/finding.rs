@@ -1,4 +1,7 @@
 //! The findings of opening a data directory, for the operator.
+//!
+//! `Doubtful` takes the vote from the node. The other findings tell what was repaired or decided. Damage is not found again
+//! at the next start, because it has been repaired by then.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -40,6 +43,7 @@ pub enum Doubt {
         bad: Bad,
         synced: Index,
     },
+    /// Log and promise file had been created, as the identity says, and the log is not there.
     NoLog,
     /// The log begins after this record, and no snapshot leads there.
     Gap {
@@ -51,10 +55,12 @@ pub enum Doubt {
         at: Position,
     },
     Promise(Lost),
+    /// A log never has a record above the promise of its node (I11), so the file is older than the log.
     StalePromise {
         promise: Epoch,
         log: Epoch,
     },
+    /// The original may be in use. Two disks of one incarnation would both count in the same seat (P10).
     Copied,
 }
 

@@ -1,4 +1,12 @@
 //! Reads the log into memory, and judges which part of it can be used.
+//!
+//! ```text
+//!  segments ─► Walk: Items ─► Gathering: one log from some boundary on, junk, replaced parts ─► Gathered
+//!                                                                                                  │ judge(snapshot)
+//!                                               findings, and whether the log is kept ◄────────────┘
+//! ```
+//!
+//! This module changes no file. A loss can be told from a torn write only while all traces of it are still there.
 
 use std::path::Path;
 
@@ -12,8 +20,8 @@ use super::walk::{Bad, Item, Place, Reason, Resume, Walk};
 use crate::protocol::{BadLine, Tail, judge};
 use crate::types::{Index, Position, Record};
 
-/// Records that are kept below the newest snapshot, for followers that lag. More would cost memory and time at the start, and a
-/// follower that lags farther catches up faster by a snapshot.
+/// Records that are kept below the newest snapshot, for followers that lag. More would cost memory and time at the start, and
+/// a follower that lags farther catches up faster by a snapshot (P26). The files keep older records until the log is trimmed.
 pub const RECORDS_KEPT_MAX: u64 = 10_000;
 /// The same bound in bytes, for large records.
 pub const BYTES_KEPT_MAX: usize = 64 << 20;
@@ -49,6 +57,7 @@ pub struct Checked {
 }
 
 /// A damaged line without a record in it.
+/// It is a marker, a head, or bytes between records: the next record is the one that was due before it.
 #[derive(Debug)]
 pub struct Junk {
     pub bad: Bad,
@@ -66,6 +75,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
+/// Reads every segment. The snapshot is the place where the log may begin again after a bad line.
 pub fn gather(files: &Files, dir: &Path, snapshot: &Boundary) -> Result<Gathered, StorageError> {
     let segments = segment::list(files, dir)?;
     let mut gathering = Gathering::default();
@@ -128,6 +138,8 @@ impl Gathering {
     }
 
     fn start(&mut self, boundary: &Boundary, place: Place<'_>) {
+        // The log begins here, so what came before is not part of it: also the records that were read, and a bad line whose
+        // loss the snapshot makes up for.
         self.replaced.extend(self.bad.take());
         self.building = Building::default();
         let amid = place.offset > 0;
@@ -138,6 +150,8 @@ impl Gathering {
             first: place.segment,
             amid,
             last: place.segment,
+            // After a head the log continues behind the head. In the middle of a segment the line here is the first record
+            // itself.
             offset: if amid { place.offset } else { place.end },
             end: boundary.clone(),
             marked: boundary.index(),
@@ -152,8 +166,11 @@ impl Gathering {
 }
 
 impl Gathered {
-    /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). `complete`: the directory
-    /// had a log once.
+    /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). `complete`: the
+    /// directory had a log once, so that its absence is a loss.
+    ///
+    /// A log that ends before the snapshot has lost nothing: a snapshot from a peer, or of a merge, is durable before the log
+    /// follows it (`writer.rs`). A log that begins beyond the snapshot has a gap.
     pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
         let mut findings: Vec<Finding> =
             self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();
@@ -171,6 +188,7 @@ impl Gathered {
             Fit::Superseded(log) => {
                 findings.push(Finding::Superseded { log, snapshot: snapshot.meta.at });
             }
+            // One position names one record (P5), so log and snapshot cannot both be as they were written.
             Fit::Mismatch => {
                 findings.push(Finding::Doubtful(Doubt::Mismatch { at: snapshot.meta.at }));
             }
@@ -213,6 +231,7 @@ impl Checked {
         let at = snapshot.index();
         let position = match at.checked_sub(self.base.index()) {
             None => return Fit::Beyond(self.base.index()),
+            // The log begins exactly where the snapshot ends.
             Some(0) => Some(self.base.meta.at),
             Some(above) => self.records.get(above as usize - 1).map(|record| record.position),
         };
@@ -225,7 +244,8 @@ impl Checked {
         }
     }
 
-    /// No record comes before the first one, so the vector of the base is known to be empty.
+    /// No record comes before the first one, so the vector of the base is known to be empty. A log that has lost its first
+    /// segments cannot know what came before: it needs the vector of a head or of a snapshot (P31).
     pub fn tell_histories_apart(&mut self) {
         if self.base.index() == 0 {
             self.base.meta.vector.get_or_insert_default();

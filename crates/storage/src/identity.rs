@@ -1,4 +1,7 @@
 //! The owner of this data directory. The file is written when the directory is created, and when it gets a new incarnation.
+//!
+//! It decides which seat this disk speaks for, so it is checked before anything else, and the program does not guess. With a
+//! wrong node or incarnation the disk would be counted in a seat that it does not have (P10).
 
 use std::path::Path;
 
@@ -38,12 +41,16 @@ struct Text {
     node: u32,
     incarnation: String,
     /// The inode number of this file: a copy has another one.
+    /// A copy of the content into the same file is not noticed here (P27).
     inode: u64,
-    /// Log and promise file were created. Before that, neither can have been lost.
+    /// Log and promise file were created. Before that, neither can have been lost: a directory whose creation a crash has cut
+    /// short is created again and is not doubtful.
     complete: bool,
 }
 
 /// The members that a later format may share with this one.
+/// A later format that has a `checksum` must compute it in the same way. Otherwise this program calls its file damaged, and
+/// not newer.
 #[derive(Debug, Deserialize)]
 struct AnyFormat {
     format: u32,
@@ -114,6 +121,8 @@ impl Identity {
         let incarnation = incarnation(&text.incarnation).filter(|life| *life != Incarnation::default());
         let incarnation = incarnation.ok_or_else(|| unreadable("no incarnation"))?;
         let (expected, found) = (text.inode, files.inode(&path)?);
+        // The wrong cluster or node is reported before a copy: for a wrong `--data`, `--adopt-copy` would be the wrong
+        // remedy.
         if text.cluster != cluster {
             return Err(StorageError::OtherCluster {
                 path,
@@ -134,6 +143,7 @@ impl Identity {
 
     /// The new identity is durable when this returns; until then the old one stays.
     pub fn write(&self, files: &Files, dir: &Path) -> Result<(), StorageError> {
+        // A rename keeps the inode, so the number of the temporary file is that of the final one.
         let temporary = dir.join("identity.new");
         let mut file = files.create(&temporary)?;
         let text = Text {
@@ -147,6 +157,7 @@ impl Identity {
         };
         let mut json = serde_json::to_string(&text).expect("numbers and texts always encode");
         json.push('\n');
+        // The first match is the place of the checksum, whatever the cluster is called: only a number comes before it.
         let json = json.replacen(UNCOUNTED, &checksum(&json), 1);
         file.write_at(json.as_bytes(), 0)?;
         file.sync()?;

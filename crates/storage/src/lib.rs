@@ -16,6 +16,19 @@
 //! ```
 //!
 //! One thread writes, in the order of the jobs; another allocates segments ahead. `docs/disk-format.md` describes the files.
+//!
+//! The other crates rely on these:
+//!
+//! - A crash leaves the state after some prefix of the jobs (P29). There is one exception: a promise may be on disk ahead of
+//!   records that found no room (P24).
+//! - `open` cuts only what was never reported as durable. If anything else is missing, the disk is doubtful and gets a new
+//!   incarnation (P27). The caveat is damage in the newest batch, which no marker vouches for.
+//! - `open` changes nothing in a directory of another node or cluster, or in a copy, unless the operator adopts the copy.
+//! - A full disk is waited out, and so is the limit of open files. Any other error of the disk is final, because it is
+//!   unknown what the disk still has.
+//!
+//! While the node runs, `eldest_core` decides what is written, cut and trimmed. Here is decided only what a start makes of
+//! the files.
 
 mod again;
 mod batch;

@@ -7,6 +7,9 @@
 //!
 //! The checksum covers the previous line's checksum and the whole line without its own. So a log that checks has neither a gap
 //! nor a record of another history in it. `docs/disk-format.md` is the grammar.
+//!
+//! The index and the epoch come first, so that a reader knows the position of a line even if the rest of it is damaged. The
+//! text is last and takes the rest of the line, so it needs no length and no escapes.
 
 use std::fmt;
 
@@ -19,7 +22,8 @@ use crate::types::{
 /// The checksum field and the blank after it.
 const CHECKSUM_BYTES: usize = 9;
 
-/// A payload of this format does not mention its format.
+/// A payload of this format does not mention its format. A line that mentions it is refused, because each record has one
+/// form.
 const FIRST_FORMAT: Format = Format(1);
 
 /// The reason why a line is not the expected record.
@@ -73,6 +77,7 @@ pub fn encode(record: &Record, chain: u32, out: &mut Vec<u8>) -> u32 {
         Entry::Client(payload) => push_payload(out, payload),
         entry => own::push(out, entry),
     }
+    // The checksum covers what comes before and after its own place, so it is written into that place at the end.
     let rest = place + CHECKSUM_BYTES;
     assert!(!out[rest..].contains(&b'\n'), "callers compact their JSON: a record is one line");
     let crc = checksum(chain, &out[start..place], &out[rest..]);
@@ -92,6 +97,8 @@ pub fn seed_text(entry: &Entry) -> String {
 }
 
 fn push_payload(out: &mut Vec<u8>, payload: &Payload) {
+    // A client's record under a type of the protocol would be read back as a record of the protocol. With `fmt=` every type
+    // is a client's.
     let first = payload.format == FIRST_FORMAT;
     assert!(!(first && own::is_own(payload.kind)), "a client's record has a type of its own");
     if let Some(call) = payload.call {
@@ -123,7 +130,8 @@ fn checksum(chain: u32, before: &[u8], after: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads one line, with or without its newline, that follows a line with the checksum `chain`.
+/// Reads one line, with or without its newline, that follows a line with the checksum `chain`. After the checksum has
+/// matched, an error means that this program cannot read the record, and not that the line is damaged.
 pub fn decode(line: &[u8], chain: u32) -> Result<(Record, u32), LineError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut cursor = Cursor::new(line);
@@ -139,14 +147,14 @@ pub fn decode(line: &[u8], chain: u32) -> Result<(Record, u32), LineError> {
     Ok((Record { position, stamp, entry }, crc))
 }
 
-/// The checksum in a line, right or wrong.
+/// The checksum in a line, right or wrong. It is for callers that have checked the line already.
 pub fn checksum_in(line: &[u8]) -> Option<u32> {
     let mut cursor = Cursor::new(line);
     position(&mut cursor).ok()?;
     written_checksum(&mut cursor).ok()
 }
 
-/// The position in a line, right or wrong.
+/// The position in a line, right or wrong: a cheap question before the line is checked.
 pub fn position_in(line: &[u8]) -> Option<Position> {
     position(&mut Cursor::new(line)).ok()
 }
@@ -182,6 +190,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, LineError> {
     let format = format(cursor)?;
     let kind = cursor.decimal().and_then(|kind| u16::try_from(kind).ok());
     let kind = kind.filter(|_| cursor.take(b"|").is_some()).ok_or(LineError::Field("type"))?;
+    // More than one line was passed. A text never has a newline.
     if cursor.rest().contains(&b'\n') {
         return Err(LineError::Field("end"));
     }
@@ -215,6 +224,7 @@ fn format(cursor: &mut Cursor<'_>) -> Result<Format, LineError> {
         return Ok(FIRST_FORMAT);
     }
     let number = cursor.decimal().and_then(|number| u16::try_from(number).ok());
+    // `fmt=1` would be a second form of the same record.
     let format = number.map(Format).filter(|format| *format != FIRST_FORMAT);
     format.filter(|_| cursor.take(b" ").is_some()).ok_or(LineError::Field("format"))
 }

@@ -1,4 +1,13 @@
-//! The encoded form of the log's tail in memory. The same bytes go to the network and to the disk, so nothing is encoded twice.
+//! The encoded form of the log's tail in memory. The same bytes go to the network and to the disk, so nothing is encoded
+//! twice.
+//!
+//! ```text
+//!  leader     record ─► encode ─┐                        ┌─► Job::Append ─► the disk
+//!                               ├─► chunk ─► Bytes ──────┤
+//!  follower   batch ─► receive ─┘                        └─► slice ─► appends, answers to pulls
+//! ```
+//!
+//! `Bytes` are shared. A line is copied only if it is sent together with lines of another chunk.
 
 use std::collections::VecDeque;
 
@@ -36,6 +45,7 @@ impl Lines {
     }
 
     /// Takes a received batch, so that its lines are reused when the core appends its records.
+    /// Only the newest batch is kept. If the core does not append its records, the next batch replaces it.
     pub fn receive(&mut self, encoded: Encoded) {
         self.received = encoded;
     }
@@ -63,7 +73,9 @@ impl Lines {
         Chunk { first: records[0].index(), bytes: bytes.into(), ends }
     }
 
-    /// The received lines of these same records. A position identifies one record only (P5).
+    /// The received lines of these same records, if they follow the last line here. The core may append a part of a batch,
+    /// because it has the beginning already. A position identifies one record only (P5), so positions are compared and not
+    /// contents.
     fn take_received(&mut self, records: &[Record]) -> Option<Chunk> {
         let received = std::mem::take(&mut self.received);
         let first = records[0].index();
@@ -71,6 +83,8 @@ impl Lines {
         let positions = received.positions.get(skipped..skipped + records.len())?;
         let before = skipped.checked_sub(1).map(|at| received.ends[at]);
         let before = before.unwrap_or(LineEnd { at: 0, chain: received.before });
+        // With another checksum before them the lines are right, but their own checksums are not those of this log. Then the
+        // records are encoded again.
         let same = positions.iter().zip(records).all(|(position, record)| *position == record.position);
         if !same || before.chain != self.last_chain() {
             return None;
@@ -106,7 +120,8 @@ impl Lines {
         self.chunks.back().map_or(self.chain, |chunk| chunk.ends[chunk.ends.len() - 1].chain)
     }
 
-    /// The checksum of the line at `index`. It may also be the index of the base.
+    /// The checksum of the line at `index`, which may also be the index of the base. `None` if the log begins later or ends
+    /// earlier.
     pub fn chain_at(&self, index: Index) -> Option<u32> {
         if index == self.base {
             return Some(self.chain);
@@ -114,7 +129,8 @@ impl Lines {
         self.chunk(index).map(|chunk| chunk.ends[(index - chunk.first) as usize].chain)
     }
 
-    /// The lines of `count` records above `above`. They are not copied if they arrived together.
+    /// The lines of `count` records above `above`. They are not copied if they arrived together. `None` if any of them is not
+    /// here.
     pub fn slice(&self, above: Index, count: usize) -> Option<Bytes> {
         let upto = above.checked_add(count as u64)?;
         if above < self.base || upto > self.last() {

@@ -1,4 +1,16 @@
 //! The log as its writer sees it: the growing segment, how much of it is durable, and the segments allocated ahead.
+//!
+//! ```text
+//!             marked        durable          end
+//!               │              │              │
+//!  ─ records ───┴─ records ────┴─ records ────┴─ newlines … size
+//!               ▲              ▲
+//!               │              reported as durable; until a marker follows, a bad line up to here is taken for a torn write
+//!               a marker or a head on disk vouches for this much (P27)
+//! ```
+//!
+//! `marked <= durable <= end` between any two calls. The next batch begins with a marker for `durable`; a quiet log gets one
+//! by itself. What was appended since the last sync is partly in `gathered` and partly in the file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -124,8 +136,11 @@ impl Log {
     pub fn append(&mut self, batch: &mut Appending) -> Result<bool> {
         self.mark();
         while let Some(record) = batch.records.get(batch.next) {
+            // A batch may be split over segments, and over calls if there is no room: `next` and `offset` say where it
+            // continues.
             let rest = &batch.lines[batch.offset..];
             let line = lines(rest).next().map_or(rest, |line| &rest[..line.end()]);
+            // A line is never split over two segments, so each segment can be read by itself.
             if !self.fits(line.len()) && !self.rotate(line.len())? {
                 return Ok(false);
             }
@@ -147,6 +162,8 @@ impl Log {
 
     /// Writes a marker for the durable part, unless the log has one already.
     fn mark(&mut self) {
+        // In the middle of a round `durable` is below the end, and the marker needs the checksum of the record at `durable`,
+        // which only the end has. So there is at most one marker for each round.
         let due = self.durable == self.end.index() && self.marked < self.durable;
         if due && self.fits(MARKER_BYTES_MAX) {
             Marker::new(self.durable, self.end.chain).push(&mut self.gathered);
@@ -159,6 +176,8 @@ impl Log {
         self.marked < self.durable && self.fits(MARKER_BYTES_MAX)
     }
 
+    /// Writes and syncs a marker by itself. Without it, damage to the newest records of a quiet log would be taken for a torn
+    /// write until the next batch comes (P27).
     pub fn mark_when_idle(&mut self) -> Result<()> {
         self.mark();
         self.sync()
@@ -169,13 +188,16 @@ impl Log {
         let Some(spare) = self.take_spare(segment::needed(&self.end, line)) else {
             return Ok(false);
         };
-        // A head vouches for everything before it.
+        // A head vouches for everything before it, so all of that must be durable first. Otherwise a power failure here would
+        // make the disk doubtful although nothing that it reported is missing.
         self.sync()?;
         let end = self.end.clone();
         self.begin_segment(spare, &end)?;
         Ok(true)
     }
 
+    /// A spare that is large enough, if there is one. Asks for the next: usually of the normal size, ahead of need; of a
+    /// greater one if a single record is larger than a segment.
     fn take_spare(&mut self, needed: u64) -> Option<Spare> {
         let found = self.spares.iter().position(|spare| spare.size >= needed);
         let spare = found.map(|at| self.spares.swap_remove(at));
@@ -212,6 +234,7 @@ impl Log {
     /// Everything appended so far is durable when this returns.
     pub fn sync(&mut self) -> Result<()> {
         self.write()?;
+        // A round without records, such as one of votes, costs the log no sync.
         if self.dirty {
             let began = Instant::now();
             self.current.sync()?;
@@ -229,6 +252,7 @@ impl Log {
             return Ok(());
         }
         // The newest segment goes first, so that after a crash the log just ends earlier.
+        // A segment that begins right after `above` stays: its head vouches for `above`, and its records are blanked below.
         while self.segments.len() > 1 && self.last_segment() > above + 1 {
             self.files.remove(&segment::path(&self.dir, self.last_segment()))?;
             self.segments.pop_back();
@@ -252,8 +276,8 @@ impl Log {
             return Ok(false);
         };
         let first = boundary.index() + 1;
-        // Later segments go first, because otherwise they would seem to follow the new one. Earlier segments go last, because
-        // otherwise a crash could leave no segment.
+        // Later segments go first: behind the new one they would be a gap, and the next start would find the disk doubtful.
+        // Earlier segments go last, because otherwise a crash could leave no segment.
         let (earlier, later): (Vec<_>, Vec<_>) = self.segments.drain(..).partition(|old| *old <= first);
         self.remove(later.into_iter().rev())?;
         self.begin_segment(spare, boundary)?;
@@ -275,7 +299,8 @@ impl Log {
         Ok(())
     }
 
-    /// Removes segments whose records are all at or below `upto`.
+    /// Removes segments whose records are all at or below `upto`. The last segment stays even then, because the log grows in
+    /// it. The oldest goes first: a crash between two removals leaves no gap.
     pub fn trim(&mut self, upto: Index) -> Result<()> {
         let next = self.segments.iter().skip(1);
         let gone = next.take_while(|first| **first <= upto.saturating_add(1)).count();

@@ -2,11 +2,18 @@
 //!
 //! `= <index> <checksum>`. The checksum covers the last record line's checksum and the line without its own. Markers are not
 //! part of the chain, so they stay on their own disk.
+//!
+//! Without markers a bad line at the end of a log has two explanations: a write that power failure cut short, or damage to a
+//! record that was acknowledged. The first is cut, the second makes the disk doubtful (P27).
+//!
+//! A marker comes with the batch after the records that it vouches for, and not behind them: it may exist only once their
+//! sync has succeeded, and a sync for each marker alone would double the number of syncs.
 
 use super::digits::{Cursor, hex8, push_decimal};
 use crate::types::Index;
 
 /// The maximum length of a marker, including its newline.
+/// `= `, 20 digits, a blank, 8 digits and the newline. The log reserves this much before it knows the index.
 pub const MARKER_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub struct Marker {
 }
 
 impl Marker {
+    /// The checksum is derived from that of the record, so a marker fits one record of one history. It does not vouch for
+    /// another record that got the same index later.
     pub fn new(index: Index, chain: u32) -> Marker {
         let mut text = hex8(chain).to_vec();
         text.extend_from_slice(b"= ");
@@ -41,6 +50,8 @@ impl Marker {
     }
 
     /// A marker at the end of a line that has lost the newline before it.
+    /// If damage joins the two lines, the marker must still be counted: otherwise the record before it would be taken for
+    /// torn, although it was durable.
     pub fn at_end_of(line: &[u8]) -> Option<Marker> {
         let from = line.windows(2).rposition(|pair| pair == b"= ")?;
         Marker::parse(&line[from..])

@@ -1,4 +1,8 @@
 //! The protocol's part of a state as one line of JSON: in the head of every segment and of every snapshot.
+//!
+//! It is whole in each of them, so that no file depends on one that may be trimmed or merged away. Members that came with
+//! later versions are optional: files from before do not have them. A member that is not known is refused, because a log that
+//! continues without it would differ from the logs of the other nodes.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +20,8 @@ use crate::types::{
 pub struct Boundary {
     pub meta: SnapshotMeta,
     pub chain: u32,
-    /// The index of the newest override. Snapshots are numbered from there.
+    /// The index of the newest override: a restore, or a merge of two sides. Zero if there was none. Readers that are behind
+    /// it get the whole state (P47).
     pub origin: Index,
 }
 
@@ -31,6 +36,7 @@ struct Text {
     cluster_us: u64,
     format: u16,
     /// Node, incarnation in hexadecimal, and the record since which it has the seat.
+    /// The incarnation has 64 bits, more than many readers of JSON take in a number.
     seats: Vec<(u32, String, Index)>,
     /// The owner, and the cluster time at which its hold expires.
     holds: BTreeMap<String, u64>,
@@ -112,6 +118,7 @@ impl Boundary {
 
     pub fn from_json(json: &str) -> Option<Boundary> {
         let text: Text = serde_json::from_str(json).ok()?;
+        // The log counts on from these, so a number beyond the bound is refused even if the line checks (P50).
         if text.epoch.0 > NUMBER_MOST || text.index > INDEX_MOST {
             return None;
         }

@@ -1,4 +1,10 @@
 //! The texts of the protocol's own records. They are rare, so plain JSON with member names is enough.
+//!
+//! A type number keeps its meaning forever, because logs keep it. These numbers are the protocol's only in format 1; the
+//! types of clients' commands are others (`docs/disk-format.md` has the list), and a test keeps the two apart.
+//!
+//! A text with a member that this program does not know is refused. Read without it, the record would have another effect
+//! here than on the other nodes (I5).
 
 use std::collections::BTreeMap;
 
@@ -69,6 +75,7 @@ pub fn push(out: &mut Vec<u8>, entry: &Entry) {
         Entry::Lead { founding: None } => (LEAD, "{}".to_string()),
         Entry::Lead { founding: Some(founding) } => {
             let founders = founding.founders.iter().map(|(node, life)| (node.0, hex(*life))).collect();
+            // In available mode a cluster has no id, and the text does not mention one.
             let cluster = Some(founding.cluster).filter(|cluster| cluster.is_known());
             let lead = Lead {
                 founders: Some(founders),
@@ -98,6 +105,7 @@ pub fn push(out: &mut Vec<u8>, entry: &Entry) {
 
 pub fn parse(kind: u16, text: &str) -> Option<Entry> {
     match kind {
+        // Any other text must have the founders: `lead` refuses it without them.
         LEAD if text == "{}" => Some(Entry::Lead { founding: None }),
         LEAD => lead(serde_json::from_str(text).ok()?),
         REJOIN => {

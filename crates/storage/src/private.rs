@@ -1,4 +1,8 @@
 //! Gives a node's files to its own user alone. This also corrects files that another program created with wider permissions.
+//!
+//! Files are created with these modes already (`files/real.rs`). This is for directories that were restored, copied, or made
+//! by an older program. It must come after `open`, which refuses a directory of another node: such a directory keeps its
+//! modes.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -7,7 +11,8 @@ use std::path::Path;
 
 use super::files::{DIR_MODE, FILE_MODE};
 
-/// The names of a node's files in a data directory. All other files are left alone.
+/// The names of a node's files in a data directory. All other files are left alone. A directory without an identity is
+/// refused if it has any name that is missing here (`identity.rs`), so each new kind of file must be added.
 pub(super) const NAMES: [&str; 12] = [
     "identity",
     "identity.new",
@@ -44,7 +49,7 @@ fn close_all(path: &Path) -> io::Result<usize> {
     Ok(closed)
 }
 
-/// Links and their targets are left alone.
+/// Links and their targets are left alone: a change through a link would change a file that is not the node's.
 fn close(path: &Path) -> io::Result<usize> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,7 @@
 //! Bad files are moved to the quarantine: a file that people may still want to look at is not deleted.
+//!
+//! No program reads the quarantine, and no program empties it. A file is copied here if its good part stays in use, and moved
+//! here otherwise.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -22,12 +25,13 @@ impl Quarantine {
         Quarantine { files: files.clone(), root: dir.join(QUARANTINE_DIR), folder: None, why: String::new() }
     }
 
-    /// Notes a reason for people, before the first file is added.
+    /// Notes a reason for people. Reasons are written with the first file, so later ones are lost.
     pub fn note(&mut self, why: &str) {
         writeln!(self.why, "{why}").expect("a text takes all that is written to it");
     }
 
     /// Keeps a copy of the file here. The copy is durable when this returns.
+    /// The caller may change the original only after that.
     pub fn copy(&mut self, path: &Path) -> Result<(), StorageError> {
         let to = self.place(path)?;
         self.files.copy(path, &to)?;
@@ -65,6 +69,7 @@ impl Quarantine {
             self.files.names_if_there(&self.root)?.iter().filter_map(|name| name.parse::<u32>().ok()).max();
         let folder = self.root.join(format!("{:04}", last.map_or(1, |last| last.saturating_add(1))));
         self.files.make_dir(&folder)?;
+        // The reason is durable before the first file comes, so no crash leaves a file without one.
         let why = self.files.create(&folder.join("why.txt"))?;
         why.write_at(self.why.as_bytes(), 0)?;
         why.sync()?;

@@ -1,5 +1,8 @@
 //! The log of a directory in a readable form: no lock is needed and no file is changed, so a node may use the directory
 //! meanwhile.
+//!
+//! It is for people and tools (`eldest log cat`, `eldest log verify`), so it shows everything that it can read: after a gap
+//! it goes on at the next head, where a starting node would not.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,18 @@
-//! Opens a data directory: finds out which node it belongs to, reads it, and decides whether the promises and records that the
-//! node once reported as durable can still be trusted to be there.
+//! Opens a data directory: finds out which node it belongs to, reads it, and decides whether the promises and records that
+//! the node once reported as durable can still be trusted to be there.
+//!
+//! ```text
+//!  identity ─► lock ─► identity again ─► snapshots ─► Survey: everything is read and judged, nothing is changed
+//!                                                         │
+//!     Opened ◄─ Settled ◄─ settle: quarantine ─► identity, vote ─► log ─► bad snapshots ─► `complete`
+//! ```
+//!
+//! If a crash comes at any step of `settle`, the next start comes to the same judgement, or finds it carried out. So a doubt
+//! is on disk, as a new incarnation, before the first trace of the loss is removed. `crash_tests/opening.rs` cuts the power
+//! at each operation.
+//!
+//! The outcome is one of three: the disk continues as it was; it continues with a new incarnation and must be let in again
+//! (P10); or it is refused with an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -64,6 +77,8 @@ pub struct Opened {
     pub findings: Vec<Finding>,
 }
 
+/// Opens the directory, which is created if it does not exist. What was found and repaired is in `findings`, also if the disk
+/// is doubtful: that is not an error, because the node comes back by itself (P27).
 pub fn open(options: &Options) -> Result<Opened> {
     let (files, dir) = (&options.files, &options.dir);
     let identity = || Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy);
@@ -75,6 +90,7 @@ pub fn open(options: &Options) -> Result<Opened> {
     let identity = identity()?;
     let copied = identity.as_ref().is_some_and(|read| read.copied);
     let identity = match identity {
+        // The identity of a copy is written below, with its new incarnation.
         Some(read) if read.has_checksum || read.copied => read.identity,
         Some(read) => {
             // The identity was written before there were checksums: from now on damage is detected.
@@ -162,6 +178,7 @@ impl Survey {
     fn judge_promise(&mut self, complete: bool) {
         let proven = self.end().meta.at.epoch;
         match &self.promise {
+            // A directory that is still being created has promised nothing.
             Err(lost) if complete => self.findings.push(Finding::Doubtful(Doubt::Promise(lost.clone()))),
             Err(_) => {}
             Ok(found) => {
@@ -199,7 +216,8 @@ impl Survey {
         self.findings.iter().any(Finding::is_doubt)
     }
 
-    /// The vote in the promise file, as far as it is readable and of this disk.
+    /// The vote in the promise file, as far as it is readable and of this disk. Its promise counts for every incarnation,
+    /// because it binds the node (P2); that the log has counted the disk is true of one incarnation only.
     fn vote(&self, incarnation: Incarnation) -> Vote {
         let Ok(Found { stored, .. }) = &self.promise else {
             return Vote::default();
@@ -209,6 +227,8 @@ impl Survey {
         Vote { admitted, ..stored.vote }
     }
 
+    /// A copy of a directory that was never part of a cluster is as blank as its original, and may found one (P9). Any other
+    /// doubtful disk may have been part of one.
     fn copied_blank(&self) -> bool {
         let copied = |finding: &Finding| *finding == Finding::Doubtful(Doubt::Copied);
         let only = self.findings.iter().filter(|finding| finding.is_doubt()).all(copied);
@@ -257,6 +277,7 @@ fn settle(
             quarantine.copy(&dir.join(VOTE_FILE))?;
         }
     }
+    // From here on the disk speaks under its new incarnation, so the traces of the loss may go.
     let (incarnation, vote, vote_file) = settle_vote(&place.files, dir, identity.clone(), &survey)?;
     let kept = doubtful.then_some(&mut quarantine);
     let found = &survey.gathered.segments;
@@ -264,9 +285,12 @@ fn settle(
         Some(log) if survey.keep => place.keep(&survey.gathered, log, kept)?,
         _ => place.begin_anew(found, &survey.snapshot, kept)?,
     };
+    // The bad snapshots go last: if the log reaches back to the newest good snapshot, it has been kept by now, and replaces
+    // them.
     for flaw in &opening.bad {
         quarantine.take(&flaw.path)?;
     }
+    // Log and promise file are there from now on, and it is a loss if one of them is missing. A crash before this is no loss.
     if !identity.complete {
         Identity { incarnation, complete: true, ..identity }.write(&place.files, dir)?;
     }
@@ -288,7 +312,9 @@ fn empty(snapshot: Boundary) -> (SnapshotMeta, Vec<Record>, Lines) {
     (snapshot.meta, Vec::new(), lines)
 }
 
-/// A doubtful disk becomes a new disk that keeps its data (P10).
+/// A doubtful disk becomes a new disk that keeps its data (P10). The identity is written before the vote: if a good promise
+/// file were next to the old incarnation, the next start would see no doubt, and the others would count a disk that has lost
+/// its promise.
 fn settle_vote(
     files: &Files,
     dir: &Path,
@@ -310,6 +336,7 @@ fn settle_vote(
         None => draw_incarnation(files)?,
     };
     Identity { incarnation, ..identity }.write(files, dir)?;
+    // A node that takes itself for blank could found a second cluster (P9).
     let formed = vote.formed || !survey.copied_blank();
     // The log gives a lower bound for the promise.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };

@@ -1,6 +1,14 @@
 //! Repairs the files of the log as decided, so that the next start finds nothing to decide.
 //!
-//! If a crash stops the repair after any step, the log is still read the same way.
+//! If a crash stops the repair after any step, the log is still read the same way. So the order of the steps matters:
+//!
+//! - `keep`: later segments go, the newest first; bad lines are cleared; the end is cut; the first segment is rewritten;
+//!   earlier segments go.
+//! - `begin_anew`: space is allocated; later segments go, the newest first; the new segment gets its name; earlier segments
+//!   go.
+//!
+//! The caller has recorded a loss before: the new incarnation is durable, and copies of bad files are in the quarantine. A
+//! repair that removed the traces first would let a disk that has forgotten something continue as if nothing had happened.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -52,6 +60,7 @@ impl LogPlace {
 
     /// The log continues after its last good line. Segments that are not needed are moved to the quarantine, if there is one,
     /// or removed.
+    /// There is a quarantine only if the disk is doubtful.
     pub fn keep(
         &self,
         gathered: &Gathered,
@@ -63,6 +72,8 @@ impl LogPlace {
             gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
         // The newest segment goes first, so that after a crash the log just ends earlier.
         self.drop_all(after.into_iter().rev(), quarantine)?;
+        // Lines that held no record. Each is cleared by a single write: if it is torn, the line is still bad, and what
+        // follows it still says that nothing is missing.
         for junk in &gathered.junk {
             self.clear(junk)?;
         }
@@ -71,6 +82,7 @@ impl LogPlace {
         self.lengthen(&current, gathered.lost.as_ref())?;
         blank_behind(&current, &self.files.read(&path)?, log.offset as usize)?;
         // The process before may have died between a write and its sync.
+        // Its records were read as good from memory, and count as durable from here on (`Log::resume`).
         current.sync()?;
         let mut offset = log.offset;
         let mut kept = gathered.segments.clone();
@@ -95,6 +107,8 @@ impl LogPlace {
         let needed = segment::needed(&log.base, lines.len());
         let spare = allocate(&self.files, &self.dir, needed.max(self.segment_bytes))?;
         let new = spare.become_segment(&self.files, &self.dir, &log.base, &lines)?;
+        // If a crash comes before this, the old segment is read again, then the new one, whose head is that of the snapshot:
+        // the log begins there.
         if log.first != base + 1 {
             self.files.remove(&self.path(log.first))?;
         }
@@ -102,6 +116,7 @@ impl LogPlace {
     }
 
     /// A new log begins after the snapshot.
+    /// The segments that were found go. The space is allocated first: if there is none, nothing has been removed.
     pub fn begin_anew(
         &self,
         found: &[Index],
@@ -110,11 +125,14 @@ impl LogPlace {
     ) -> Result<Resumed, StorageError> {
         let first = snapshot.index() + 1;
         let spare = allocate(&self.files, &self.dir, segment::needed(snapshot, 0).max(self.segment_bytes))?;
+        // Later segments go before the new one has its name. Behind it they would be a gap, and the next start would find the
+        // disk doubtful.
         let later = found.iter().copied().rev().filter(|old| *old > first);
         self.drop_all(later, quarantine.as_deref_mut())?;
         if let (true, Some(quarantine)) = (found.contains(&first), quarantine.as_deref_mut()) {
             quarantine.copy(&self.path(first))?;
         }
+        // From here on the log is the new segment, whatever is left of the earlier ones.
         let (current, offset) = spare.become_segment(&self.files, &self.dir, snapshot, &[])?;
         let earlier = found.iter().copied().filter(|old| *old < first);
         self.drop_all(earlier, quarantine)?;
@@ -144,6 +162,7 @@ impl LogPlace {
     }
 
     /// Replaces damaged lines by blanks, or by the head that belongs there.
+    /// A bad stretch that ends in another file is blanked up to the end of the file.
     fn clear(&self, junk: &Junk) -> Result<(), StorageError> {
         let path = self.path(junk.bad.segment);
         let bytes = self.files.read(&path)?;

@@ -12,7 +12,8 @@ use super::meta::Boundary;
 use super::text::{SealError, seal, unseal};
 use crate::types::Index;
 
-/// Takes some seconds of the heaviest load to fill, and some ten milliseconds to read.
+/// Takes some seconds of the heaviest load to fill, and some ten milliseconds to read. The log is trimmed by whole segments,
+/// so up to one segment of records stays on disk after they have been trimmed.
 pub const SEGMENT_BYTES: u64 = 8 << 20;
 
 pub const LOG_DIR: &str = "log";
@@ -47,6 +48,8 @@ pub fn first_of(name: &str) -> Option<Index> {
 }
 
 /// The first indexes of all segments, ascending.
+/// The order of the names is the order of the indexes, because every name has twenty digits. Names that `file_name` does not
+/// produce are no segments.
 pub fn list(files: &Files, dir: &Path) -> Result<Vec<Index>, StorageError> {
     Ok(files.names_if_there(dir)?.iter().filter_map(|name| first_of(name)).collect())
 }
@@ -68,11 +71,13 @@ pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealErro
 }
 
 /// The space for a segment that begins with these lines.
+/// The head has the size in decimal. The greatest number stands for the one that is not known yet.
 pub fn needed(boundary: &Boundary, lines: usize) -> u64 {
     (head(u64::MAX, boundary).len() + lines) as u64
 }
 
 /// Restores the length of a shortened segment.
+/// A segment shorter than its head says is doubtful at each start (P27), so a repair must bring the length back.
 pub fn lengthen(file: &Open, size: u64) -> Result<(), StorageError> {
     let from = file.size()?;
     if from < size { fill(file, from, size) } else { Ok(()) }
@@ -82,6 +87,7 @@ pub fn lengthen(file: &Open, size: u64) -> Result<(), StorageError> {
 pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageError> {
     let taken =
         files.names_if_there(dir)?.into_iter().filter_map(|name| name.strip_prefix(SPARE)?.parse().ok());
+    // The writer may not have taken the spare before, so the number is one that is not in use. No order is meant by it.
     let number = taken.max().unwrap_or(0u64).saturating_add(1);
     let path = dir.join(format!("{SPARE}{number}"));
     let file = files.create(&path)?;
@@ -94,6 +100,7 @@ pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageEr
     }
 }
 
+/// The space must be allocated and not only reserved as a hole: a write into a hole can fail on a full disk.
 fn fill(file: &Open, mut offset: u64, size: u64) -> Result<(), StorageError> {
     let newlines = vec![b'\n'; FILL_BYTES.min((size - offset) as usize)];
     while offset < size {
@@ -131,6 +138,8 @@ impl Spare {
     ) -> Result<(Open, u64), StorageError> {
         let mut text = head(self.size, boundary).into_bytes();
         text.extend_from_slice(lines);
+        // Head and lines are durable before the name is: a segment with a bad head is doubtful (P27), because no crash leaves
+        // one.
         self.file.write_at(&text, 0)?;
         self.file.sync()?;
         self.file.rename(files, &path(dir, boundary.index() + 1))?;

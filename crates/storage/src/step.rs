@@ -92,6 +92,8 @@ impl DiskWriter {
         if self.failed {
             return;
         }
+        // No operation is tried again. After a failed sync the system may have dropped the data, and a second sync would succeed
+        // without it. A process that ends here loses only what it has not reported.
         if let Err(error) = self.work(room, jobs, report) {
             self.failed = true;
             report(Report::Failed(error));
@@ -107,8 +109,10 @@ impl DiskWriter {
         let mut jobs = jobs.into_iter().peekable();
         match room {
             Some(Ok(spare)) => self.writer.give(spare, report),
+            // The queue goes on all the same: promises need no room (P24).
             Some(Err(error)) if error.is_full() => self.writer.no_room(report),
             Some(Err(error)) => return Err(error),
+            // A round without anything to do: the log has been quiet, so it says how far it is durable (P27).
             None if jobs.peek().is_none() => self.writer.mark()?,
             None => {}
         }

@@ -38,6 +38,7 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// The number of newlines at the beginning of the bytes.
+/// Most of a new segment is newlines, so whole blocks are compared.
 fn blank(bytes: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let blocks = bytes.chunks_exact(BLOCK).take_while(|block| **block == [b'\n'; BLOCK]).count() * BLOCK;
@@ -50,6 +51,8 @@ pub fn written(bytes: &[u8]) -> usize {
 }
 
 /// `<name> <version> <checksum> <json>`: the form of every line outside a chain, for all versions.
+/// The form must not change with the version: an older program has to tell a newer line from a damaged one, because it stops
+/// at the first and repairs the second.
 pub fn seal(name: &str, version: u32, json: &str) -> String {
     let crc = crc32fast::hash(format!("{name} {version} {json}").as_bytes());
     format!("{name} {version} {crc:08x} {json}\n")
@@ -70,6 +73,7 @@ pub fn unseal<'a>(name: &str, version: u32, line: &'a [u8]) -> Result<&'a str, S
     let mut word = || words.next().ok_or(SealError::Bad("too short"));
     let (found_name, found_version, crc, json) = (word()?, word()?, word()?, word()?);
     let expected = crc32fast::hash(format!("{found_name} {found_version} {json}").as_bytes());
+    // The checksum comes before the version: a version with a flipped bit is damage, and not a newer format.
     if crc != format!("{expected:08x}") {
         return Err(SealError::Bad("the checksum does not match"));
     }

@@ -27,7 +27,8 @@ const DISK_FORMAT: u32 = 1;
 
 /// The distance is at least a sector of any disk, so that one torn write cannot harm both slots.
 const SLOT_BYTES: usize = 4096;
-/// More than the lines of any vote. Every write has this length, so that no rest of longer lines stays.
+/// More than the lines of any vote: every field is a number or a flag. Every write has this length, so that no rest of longer
+/// lines stays.
 const LINE_BYTES: usize = 512;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,6 +96,7 @@ impl VoteFile {
         };
         let newer = |found| StorageError::NewerFormat { path: path.to_path_buf(), found, known: FORMAT };
         Ok(match (slot(0), slot(1)) {
+            // Even if the other slot is readable: the newer vote may have promised more, and this program cannot read it.
             (Err(SealError::Newer(found)), _) | (_, Err(SealError::Newer(found))) => {
                 return Err(newer(found));
             }
@@ -105,7 +107,8 @@ impl VoteFile {
         })
     }
 
-    /// Creates the file with this vote in both slots, and replaces any other.
+    /// Creates the file with this vote in both slots, and replaces any other. The file has its full length from here on: a
+    /// vote needs no room later (P24).
     pub fn create(files: &Files, dir: &Path, stored: Stored) -> Result<VoteFile, StorageError> {
         let temporary = dir.join("vote.new");
         let file = files.create(&temporary)?;
@@ -119,7 +122,8 @@ impl VoteFile {
         Ok(votes)
     }
 
-    /// Continues with a file that was read. Its vote is in both slots, and durable, when this returns.
+    /// Continues with a file that was read. Its vote is in both slots, and durable, when this returns. The process before may
+    /// have died before its sync, so that the vote was read from memory: the sync of the other slot covers this one as well.
     pub fn resume(files: &Files, dir: &Path, found: &Found) -> Result<VoteFile, StorageError> {
         let file = files.existing(&dir.join(VOTE_FILE))?;
         let Stored { vote, incarnation } = found.stored;
@@ -135,6 +139,8 @@ impl VoteFile {
 
     /// The vote is durable when this returns.
     pub fn write(&mut self, vote: &Vote) -> Result<(), StorageError> {
+        // The first slot is overwritten next, so the vote in it must be in the second slot by now. Otherwise a torn write
+        // would bring back the vote before it, and a promise would be forgotten (P2).
         self.finish()?;
         self.seq += 1;
         self.put(0, vote)?;
@@ -161,6 +167,8 @@ impl VoteFile {
             admitted: vote.admitted,
             incarnation: hex(self.incarnation),
         };
+        // Both lines have the same `seq`. If a torn write mixes two votes, either a checksum or the comparison of the two
+        // fails, and the slot is bad as a whole.
         let json = serde_json::to_string(&text).expect("numbers and texts always encode");
         let owed = Owed { seq: self.seq, lease_us: vote.lease.0 };
         let owed = serde_json::to_string(&owed).expect("numbers always encode");
@@ -179,10 +187,12 @@ fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
     let text: Text = serde_json::from_str(unseal(NAME, FORMAT, line.text)?).map_err(|_| BAD_TEXT)?;
     let incarnation = incarnation(&text.incarnation).ok_or(BAD_TEXT)?;
     let claim = ClaimId(u64::from_str_radix(&text.claim, 16).map_err(|_| BAD_TEXT)?);
+    // The node counts on from this number, so one beyond the bound is refused although the line checks (P50).
     if text.epoch.0 > NUMBER_MOST {
         return Err(BAD_TEXT);
     }
     let promise = Term { epoch: Epoch::new(text.epoch.0, NodeId(text.epoch.1)), claim };
+    // Without a second line the file says nothing of leases. The core then waits for the configured lease at least (P11).
     let lease = lines.next().map_or(Ok(Span::ZERO), |line| owed(line.text, text.seq))?;
     let vote = Vote { promise, formed: text.formed, admitted: text.admitted, lease };
     Ok(Found { stored: Stored { vote, incarnation }, seq: text.seq, slot, bad_twin: None })

@@ -1,8 +1,21 @@
 //! Reads a log from its first segment to its last, and reports its good and bad parts, and where it continues.
 //!
-//! A line is good if it follows the line before: by index, epoch and checksum. After a bad line the reader is *lost* until the
-//! expected record appears after all (then the bad line was no record: a damaged marker or head), or until a record appears
-//! that follows the newest snapshot, which replaces everything before it. A log that ends lost ends at the bad line.
+//! A line is good if it follows the line before: by index, epoch and checksum. After a bad line the reader is *lost* until
+//! the expected record appears after all (then the bad line was no record: a damaged marker or head), or until a record
+//! appears that follows the newest snapshot, which replaces everything before it. A log that ends lost ends at the bad line.
+//!
+//! ```text
+//!               bad line                              the record that was due: Resumed
+//!  Start ─► Record, Marker, Segment ─► Bad ─► lost ──┬──────────────────────────────────► Record …
+//!                                                    ├─ the record after the snapshot: Start ─► Record …
+//!                                                    └─ nothing: `lost` says where the log ends
+//! ```
+//!
+//! The reader does not judge. `synced` is the greatest index that any marker or head vouches for, in the good part or behind
+//! it, and `gather.rs` compares it with the bad line (P27).
+//!
+//! A line that is lost cannot be skipped: the checksum of the next one contains its checksum, so no later line of the same
+//! log checks without it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +34,7 @@ use crate::types::{Index, Record};
 pub enum Resume<'a> {
     /// Right after the last record in this snapshot.
     After(&'a Boundary),
-    /// At any head: for people, who want to see the rest.
+    /// At any head: for people, who want to see the rest. The log that a node uses must not have a gap.
     AtAnyHead,
 }
 
@@ -152,7 +165,8 @@ impl<'a> Walk<'a> {
         if (bytes.len() as u64) < size {
             segment.lose(bytes.len(), Reason::Shortened { size });
             if let Some(bad) = segment.walk.lost.as_mut().filter(|bad| bad.segment == first) {
-                // More may be missing there, so this reason replaces the other one.
+                // More may be missing there, so this reason replaces the other one: a bad line alone could be torn, but no
+                // power failure shortens a segment.
                 bad.reason = Reason::Shortened { size };
             }
         }
@@ -196,6 +210,7 @@ impl<'w> Segment<'_, 'w, '_> {
 
     fn boundary(&mut self, boundary: Boundary, line: &Line<'_>) {
         // A segment is begun only when everything before it is durable.
+        // So its head counts as a marker, even if it does not continue from the last good record.
         self.walk.synced = self.walk.synced.max(boundary.index());
         let connects = self.walk.end.as_ref().is_some_and(|end| same_place(end, &boundary));
         let first = self.walk.end.is_none() && self.walk.lost.is_none();
@@ -235,6 +250,8 @@ impl<'w> Segment<'_, 'w, '_> {
     }
 
     fn marker(&mut self, marker: Marker, line: &Line<'_>) {
+        // A marker that does not fit proves nothing, so it does not raise `synced`. The next record, if there is one, shows
+        // that no record is missing.
         let fits = |end: &Boundary| marker == Marker::new(end.index(), end.chain);
         if !self.walk.end.as_ref().is_some_and(fits) {
             return self.lose(line.offset, Reason::Marker);
@@ -279,6 +296,7 @@ impl<'w> Segment<'_, 'w, '_> {
         let Resume::After(snapshot) = self.walk.resume else {
             return false;
         };
+        // The position is read first, because most lines are not the one that is looked for.
         let next = line::position_in(line.text).is_some_and(|position| follows(snapshot.meta.at, position));
         if !next || line::decode(line.text, snapshot.chain).is_err() {
             return false;
@@ -318,6 +336,7 @@ impl<'w> Segment<'_, 'w, '_> {
         if self.walk.lost.is_some() {
             return;
         }
+        // The first bad line is the one that counts: everything behind it is in doubt already.
         let index = self.walk.due(self.first);
         let path = self.path.to_path_buf();
         let bad = Bad { path, segment: self.first, offset: offset as u64, index, reason };

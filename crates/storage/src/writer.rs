@@ -1,8 +1,18 @@
 //! The work of the single writer, without its thread: jobs in, durability out.
 //!
-//! Jobs are done in order, and a job on another file waits for the sync of the job before. So after a crash the disk is in the
-//! state after some prefix of the jobs (P29). One sync covers all queued jobs. Only promises overtake jobs that wait for room
-//! (P24).
+//! Jobs are done in order, and a job on another file waits for the sync of the job before. So after a crash the disk is in
+//! the state after some prefix of the jobs (P29). One sync covers all queued jobs. Only promises overtake jobs that wait for
+//! room (P24).
+//!
+//! ```text
+//!  queue:  Vote ─► Append ─► Append ─► Vote ─► Append              one call of `run`
+//!            │       └────────┴─ one write   │       └─ gathered
+//!            sync of `vote`                sync of the log, then of `vote`      sync of the log at the end ─► Durable(5)
+//! ```
+//!
+//! The core queues a vote before the records of its epoch, and the vote is durable before they are written. So no log on disk
+//! has a record above the promise of its node (I11), and a start that finds one knows that the promise file has lost
+//! something.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +44,7 @@ pub enum Job {
     Install(Incoming),
     /// The state continues from another history.
     Rebase(Rebase),
+    /// Trimming frees space and nothing depends on it: after a crash, old segments may still be there.
     Trim {
         upto: Index,
     },
@@ -43,12 +54,14 @@ pub enum Job {
 #[derive(Debug)]
 pub enum Report {
     /// Every job up to this one is on disk.
+    /// Reports rise, and one report may stand for many jobs.
     Durable(Seq),
     /// The promise of every vote up to this one is on disk, ahead of jobs that wait for room.
     Promised(Seq),
     /// True: there is no room for another segment. False: there is room again (P24).
     Full(bool),
     /// A disk operation failed. The disk may have lost anything, so nothing is written any more.
+    /// This is the last report.
     Failed(StorageError),
 }
 
@@ -104,6 +117,7 @@ impl Writer {
         let starved = std::mem::take(&mut self.starved);
         while let Some((seq, task)) = self.tasks.pop_front() {
             // Several votes in a row: the last one replaces the others, so it alone must be on disk.
+            // Nothing stands between them that the earlier one would have to precede.
             let superseded = matches!((&task, self.tasks.front()), (Task::Vote(_), Some((_, Task::Vote(_)))));
             let rest = if superseded { None } else { self.perform(self.no_older_promise(seq, task))? };
             if let Some(rest) = rest {
@@ -112,6 +126,7 @@ impl Writer {
             }
             done = Some(seq);
         }
+        // The jobs that found room are made durable and reported, even if the rest has to wait.
         self.log.sync()?;
         match (starved, self.starved) {
             (false, true) => self.no_room(report),
@@ -122,6 +137,8 @@ impl Writer {
             report(Report::Durable(seq));
         }
         self.promise_ahead(report)?;
+        // After the reports: the second slot protects the vote against later damage, and no message needs to wait for its
+        // sync.
         self.vote.finish()
     }
 
@@ -141,7 +158,8 @@ impl Writer {
         Ok(())
     }
 
-    /// A queued vote never undoes a promise that was written ahead of it.
+    /// A queued vote never undoes a promise that was written ahead of it. Otherwise a crash after it would forget a promise
+    /// that `Report::Promised` has let out (P29).
     fn no_older_promise(&self, seq: Seq, task: Task) -> Task {
         match (task, self.promised) {
             (Task::Vote(vote), Some((upto, ahead))) if seq <= upto => Task::Vote(vote.bound_by(ahead)),
@@ -149,7 +167,8 @@ impl Writer {
         }
     }
 
-    /// Returns the task if there is no room for it.
+    /// Returns the task if there is no room for it: all of it, or what is left of it. It is then tried again before any later
+    /// task.
     fn perform(&mut self, task: Task) -> Result<Option<Task>, StorageError> {
         match task {
             Task::Vote(vote) => {
@@ -163,6 +182,8 @@ impl Writer {
             }
             Task::Truncate(above) => self.log.truncate(above)?,
             Task::Install(incoming) => {
+                // The snapshot is installed once. If the log finds no room after that, only `Restart` is left to do: a start
+                // after a crash here replaces the log in the same way.
                 let boundary = incoming.boundary().clone();
                 self.log.sync()?;
                 self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).install(incoming)?;
@@ -179,6 +200,8 @@ impl Writer {
         Ok(None)
     }
 
+    /// Adds the state, then begins the log again after it. A crash between the two leaves a log that does not lead to the
+    /// newest snapshot, and a start replaces it. The rows are read again if there was no room for them.
     fn rebase(&mut self, rebase: Rebase) -> Result<Option<Task>, StorageError> {
         self.log.sync()?;
         let added = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).rebase(&rebase);
@@ -204,6 +227,7 @@ impl Writer {
 
     pub fn give(&mut self, spare: Spare, report: &mut dyn FnMut(Report)) {
         self.log.give(spare);
+        // A spare segment is no room for a snapshot, so the disk is still full.
         if !self.starved {
             self.has_room(report);
         }

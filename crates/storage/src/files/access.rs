@@ -1,4 +1,7 @@
 //! The file operations of storage, and the errors that they report.
+//!
+//! Each method is one operation of the system, or a few. They do not sync by themselves unless they say so: the caller knows
+//! which order must survive a crash.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -42,6 +45,7 @@ impl Files {
     }
 
     /// Opens an existing file for reading and writing.
+    /// The file keeps its content: segments and promise files are rewritten in place.
     pub fn existing(&self, path: &Path) -> Result<Open> {
         self.open_as(path, How::Write, "open")
     }
@@ -82,7 +86,8 @@ impl Files {
         self.0.remove_file(path).map_err(failed("remove", path))
     }
 
-    /// Removes a file, or a folder with everything in it.
+    /// Removes a file, or a folder with everything in it. A link is removed as a file, so nothing outside the folder goes
+    /// with it.
     pub fn remove_all(&self, path: &Path) -> Result<()> {
         let Err(error) = self.remove(path) else {
             return Ok(());
@@ -96,7 +101,8 @@ impl Files {
         self.0.remove_dir(path).map_err(failed("remove", path))
     }
 
-    /// Creates a folder and its parents. The folder may exist already.
+    /// Creates a folder and its parents. The folder may exist already: another process may create it at the same time. None
+    /// of the names is durable yet.
     pub fn make_dirs(&self, path: &Path) -> Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match (self.0.make_dir(path), parent) {
@@ -126,7 +132,8 @@ impl Files {
         self.sync_dir(parent.unwrap_or(Path::new(".")))
     }
 
-    /// The names in a folder, sorted. Names that are not UTF-8 were not created by this program, and are skipped.
+    /// The names in a folder, sorted, because the order of a file system is undefined. Names that are not UTF-8 were not
+    /// created by this program, and are skipped.
     pub fn names(&self, dir: &Path) -> Result<Vec<String>> {
         let names = self.0.names(dir).map_err(failed("list", dir))?;
         let mut names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
@@ -151,7 +158,7 @@ impl Files {
         self.0.lock(path).map_err(failed("lock", path))
     }
 
-    /// A random number that is not zero.
+    /// A random number that is not zero: an incarnation of zero means that there is none.
     pub fn draw(&self) -> Result<u64> {
         loop {
             let drawn = self.0.draw();
@@ -240,6 +247,7 @@ impl Write for Stream {
         Ok(bytes.len())
     }
 
+    // Writes are not buffered here. A flush makes nothing durable: `Open::sync` does.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -3,6 +3,8 @@
 //!
 //! Both guarantee the same: bytes are durable after `Open::sync`, names after `sync_dir` of their folder. Until then a power
 //! failure may keep any part of the bytes, and the name changes of a folder up to some change.
+//!
+//! `chronicle.rs`, `private.rs` and `node/backup` use `std::fs` directly, because no promise and no record depends on them.
 
 mod access;
 mod real;

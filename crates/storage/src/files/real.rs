@@ -19,8 +19,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Real;
 
-/// When this process or the machine has reached its limit of open files, other files are closed sooner or later: connections of
-/// clients, as a rule. This error says nothing about the disk, so the program waits until it is over.
+/// When this process or the machine has reached its limit of open files, other files are closed sooner or later: connections
+/// of clients, as a rule. This error says nothing about the disk, so the program waits until it is over. Otherwise clients
+/// could end a node by opening connections, because any error of the disk is final. Every operation that opens a file goes
+/// through here.
 fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match open() {
@@ -86,6 +88,7 @@ impl FileSystem for Real {
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(FILE_MODE);
         let file = patiently(|| options.open(path))?;
+        // The system releases the lock when the process ends in any way, so a crash leaves no lock behind.
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -108,6 +111,7 @@ impl Handle for File {
     }
 
     fn sync(&self) -> io::Result<()> {
+        // `fdatasync`: it covers the length if that has changed, and spares a write of the times of the file.
         self.sync_data()
     }
 
@@ -167,6 +171,7 @@ pub enum How {
 pub struct Look {
     pub is_dir: bool,
     /// The file's inode number. A copy of the file has another one.
+    /// A renamed file keeps its number.
     pub inode: u64,
 }
 

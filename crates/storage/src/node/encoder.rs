@@ -16,6 +16,7 @@ use crate::types::{Index, Position};
 use crate::writer::{Job, Report};
 
 /// Follows the replica's log, so that each write can be passed on in the form that it has on the disk.
+/// Every write of the replica must pass here, in order: the checksum of a line depends on all lines before it.
 #[derive(Debug)]
 pub struct Encoder {
     lines: Lines,
@@ -33,7 +34,8 @@ impl Encoder {
         self.lines.receive(lines);
     }
 
-    /// Takes the snapshot that arrived with the next message, if there is one.
+    /// Takes the snapshot that arrived with the next message, if there is one. A snapshot that the replica did not install is
+    /// dropped, and its files are removed with it.
     pub fn bring(&mut self, incoming: Option<Incoming>) {
         self.incoming = incoming;
     }
@@ -43,6 +45,7 @@ impl Encoder {
         Some(match write {
             DiskWrite::Vote(vote) => Job::Vote(vote),
             DiskWrite::Append(records) => {
+                // The same bytes are sent to followers by `lines_after`.
                 let lines = self.lines.append(&records);
                 Job::Append { records, lines }
             }
@@ -70,7 +73,8 @@ impl Encoder {
         Job::Rebase(Rebase { boundary, rows: Box::new(SnapshotRows(order)), whole })
     }
 
-    /// The boundary after this record. Returns `None` if the log no longer has the record.
+    /// The boundary after this record. Returns `None` if the log no longer has the record: its checksum is not known then,
+    /// and no snapshot can be taken there. The caller tells the replica, which takes a later one.
     pub fn boundary(&self, meta: &SnapshotMeta, origin: Index) -> Option<Boundary> {
         let chain = self.lines.chain_at(meta.index())?;
         Some(Boundary { meta: meta.clone(), chain, origin })

@@ -5,6 +5,13 @@
 //! doc "greeting" {"at":"7.1@12","value":"hello"}            the store's lines
 //! end 1 9c1f03aa                                            number of lines; crc32 of every byte before its digits
 //! ```
+//!
+//! The boundary tells the receiver which history it takes over, and the digest is that of the sender's whole state, also for
+//! a part. So an override that was worked out against another state is found: its result does not have that digest. A merge
+//! makes a new state, for which no digest is known.
+//!
+//! The receiver reads the text as it arrives, and uses no part of it before the last line: only that shows that all of it is
+//! there.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,7 +25,7 @@ use crate::store::{self, Difference, Loader, Unreadable};
 use crate::types::Digest;
 
 const NAME: &str = "eldest-difference 1";
-/// An entry that is not in the difference does not exist.
+/// An entry that is not in the difference does not exist. The receiver drops what it has.
 const WHOLE: &str = "whole";
 /// An entry that is not in the difference is unchanged for the receiver.
 const PART: &str = "part";
@@ -89,7 +96,8 @@ impl SentDifference {
         out.end(count)
     }
 
-    /// The length of the text in bytes.
+    /// The length of the text in bytes. The text is made once for it and thrown away: the sender needs the length before it
+    /// sends the first byte, and a copy of the text could be as large as the state.
     pub fn length(&self) -> u64 {
         let mut counting = Counting(0);
         self.write(&mut counting).expect("nothing refuses to be counted");
@@ -110,7 +118,8 @@ impl Write for Counting {
     }
 }
 
-/// Takes the text in pieces of any size. It keeps the parsed entries, not the text.
+/// Takes the text in pieces of any size. It keeps the parsed entries, not the text. The caller bounds their total size,
+/// because all of them are in memory until they are merged.
 #[derive(Debug)]
 pub struct Receiving {
     /// The beginning of a line whose end has not arrived yet.
@@ -160,6 +169,7 @@ impl Receiving {
         Ok(())
     }
 
+    /// The difference, once its last line has matched. Before that no entry may be used: the checksum comes last.
     pub fn finish(self) -> Result<SentDifference, BadDifference> {
         match self.head {
             Some(Head { whole, digest, boundary }) if self.ended && self.pending.is_empty() => {

@@ -61,7 +61,8 @@ fn load_newest(snapshots: &Mutex<Snapshots>, mode: Mode) -> Result<(Boundary, St
     Ok((boundary, store))
 }
 
-/// A state has merge metadata only in available mode, where histories may split.
+/// A state has merge metadata only in available mode, where histories may split. A snapshot from safe mode has no vector: it
+/// is one history up to its end (P31).
 fn loader(mode: Mode, meta: &SnapshotMeta) -> Loader {
     match mode {
         Mode::Safe => Loader::default(),
@@ -93,11 +94,14 @@ pub fn take(
     }
     let since = if order.whole { 0 } else { snapshots.newest().map_or(0, Boundary::index) };
     let whole = order.whole;
+    // The lock is kept while the file is written, so an installation waits for it. The file has only changes, except after a
+    // restore.
     snapshots.add(since, boundary, SnapshotRows(order).changes(whole))?;
     Ok(index)
 }
 
-/// Does one merge, if one is due.
+/// Does one merge, if one is due. Returns whether there may be another. The lock is not kept while the files are read and
+/// written, which may take long: snapshots are taken and installed meanwhile.
 pub fn merge_once(snapshots: &Mutex<Snapshots>) -> Result<bool, SnapshotError> {
     let Some(plan) = lock(snapshots).plan_merge()? else {
         return Ok(false);

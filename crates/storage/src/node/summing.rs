@@ -1,4 +1,5 @@
-//! A writer that also computes the checksum of everything written.
+//! A writer that also computes the checksum of everything written. Differences and backups end with the same last line as a
+//! snapshot, so the same script checks all three.
 
 use std::io::{self, Write};
 

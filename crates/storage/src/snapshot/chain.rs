@@ -19,7 +19,8 @@ pub(super) struct Piece {
     pub stretch: Stretch,
     pub boundary: Boundary,
     pub written: WrittenFile,
-    /// Shared with the merge that reads the file, while there is one.
+    /// Shared with the merge that reads the file, while there is one. A merge that is dropped at any point releases its files
+    /// by itself.
     pub claim: Arc<()>,
 }
 
@@ -42,7 +43,8 @@ impl Piece {
     }
 }
 
-/// Every line of the state at the end of the chain. All files are opened before the first line is read.
+/// Every line of the state at the end of the chain. All files are opened before the first line is read: a merge that removes
+/// a name after that does not matter. Deletions are left out, because the first file is a whole state.
 pub(super) fn each_row<E: From<SnapshotError>>(
     files: &Files,
     folder: &Path,

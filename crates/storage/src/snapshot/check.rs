@@ -2,6 +2,9 @@
 //!
 //! This module reads no file: the lines come from a file at the start, from files that are merged, or from a peer's stream, in
 //! pieces of any size, and the same rules apply to all of them.
+//!
+//! The order is part of the format: merging relies on it, and it makes sure that a key has one line in a file. The count and
+//! the checksum are at the end, so a file is written in one pass, and a file without its end is never complete.
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read};
@@ -98,6 +101,7 @@ pub(super) struct Check {
 impl Check {
     /// Takes the next line from `input`. Returns `None` if the input ends before the line does.
     pub fn advance(&mut self, input: &mut impl BufRead) -> Result<Option<Step>, Trouble> {
+        // A peer may send a stream without line ends: it is refused before it fills the memory.
         let room = LINE_BYTES_MAX - self.pending.len();
         input.by_ref().take(room as u64).read_until(b'\n', &mut self.pending).map_err(Trouble::Io)?;
         if self.pending.last() != Some(&b'\n') {
@@ -130,6 +134,7 @@ impl Check {
     fn judge(&mut self, line: String) -> Result<Step, Why> {
         match self.stage {
             Stage::Head => self.judge_head(line),
+            // No table is called `end`, so this cannot be a row.
             Stage::Rows { .. } if line.starts_with("end ") => self.judge_end(&line),
             Stage::Rows { whole } => self.judge_row(line, whole),
             Stage::Ended => Err(Why::AfterEnd),
@@ -146,11 +151,13 @@ impl Check {
     fn judge_row(&mut self, line: String, whole: bool) -> Result<Step, Why> {
         self.crc.update(line.as_bytes());
         let row = Row::parse(line)?;
+        // Two rows and one buffer are enough: each new line takes the memory of the row before the previous one.
         let before = mem::replace(&mut self.previous, mem::replace(&mut self.row, row));
         self.pending = before.recycle();
         if self.rows > 0 && self.row.place().cmp(&self.previous.place()) != Ordering::Greater {
             return Err(Why::Order);
         }
+        // A whole state has nothing to delete from. A deletion there was not written by this program.
         if whole && self.row.value().is_none() {
             return Err(Why::DeletionInWhole);
         }

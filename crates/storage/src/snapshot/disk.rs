@@ -15,7 +15,8 @@ pub(super) const UNFINISHED: &str = ".tmp";
 pub(super) struct SnapshotFolder {
     files: Files,
     dir: PathBuf,
-    /// Several files may be in progress at once, but only one process uses the directory.
+    /// Several files may be in progress at once, but only one process uses the directory. The count begins again with each
+    /// process, which is safe because `Snapshots::open` removes unfinished files before the first is begun.
     last: Arc<AtomicU64>,
 }
 
@@ -68,9 +69,11 @@ impl Unfinished {
         Ok(self.files.sync_dir(&self.path)?)
     }
 
-    /// The name is durable when this returns.
+    /// The name is durable when this returns. The content must be durable before: otherwise a crash could leave a bad file
+    /// under a good name, and the chain would end there.
     pub fn name(mut self, path: &Path) -> Result<(), SnapshotError> {
         self.files.rename(&self.path, path)?;
+        // Set before the sync: from here on the temporary name is gone, and there is nothing to remove.
         self.named = true;
         Ok(self.files.sync_dir_of(path)?)
     }

@@ -14,9 +14,11 @@ pub enum SnapshotError {
     Io { path: PathBuf, error: io::Error },
     /// A file, or a stream from a peer, is not as it was written.
     Bad(Flaw),
-    /// The snapshot does not continue from the newest one: another state was installed in the meantime.
+    /// The snapshot does not continue from the newest one: another state was installed in the meantime. Its changes are
+    /// relative to a state that is not there.
     NotOnTop { since: Index, to: Index, newest: Index },
-    /// A change violates the grammar or the order. All of its snapshot was discarded.
+    /// A change violates the grammar or the order. All of its snapshot was discarded. It is checked while it is written,
+    /// because a start would refuse the file.
     Unfit { table: String, key: String, why: Why },
 }
 

@@ -1,4 +1,12 @@
-//! A state from a peer: it is checked line by line while it is written, into a separate folder beside the chain.
+//! A state from a peer: it is checked line by line while it is written, into a separate folder next to the chain.
+//!
+//! ```text
+//!  pieces ─► Check ─► FileWriter ─► 7.tmp/… ─ finish ─► Incoming ─ Snapshots::install ─► the next generation
+//! ```
+//!
+//! The lines are written as they come, before it is known whether the whole stream is good. That is safe, because the folder
+//! has no meaning until `install` renames it. Each file is durable when its last line has come, and their names when `finish`
+//! returns.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -52,6 +60,7 @@ impl Importer {
     pub fn finish(self) -> Result<Incoming, SnapshotError> {
         let newest = self.chain.last().map(|piece| piece.boundary.clone());
         match newest {
+            // The stream must end between two files.
             Some(boundary) if self.check.is_untouched() && !self.failed => {
                 self.folder.sync()?;
                 Ok(Incoming { folder: self.folder, chain: self.chain, boundary })
@@ -92,6 +101,7 @@ impl Importer {
                 self.chain.push(Piece::new(head, writer.finish()?));
                 self.check = Check::default();
             }
+            // `Check` gives the head first, then rows, then the end, so no stream leads here.
             (_, open) => {
                 self.open = open;
                 return Err(self.bad(Why::Head));

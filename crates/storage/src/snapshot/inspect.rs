@@ -36,6 +36,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, SnapshotError> {
     let mut attempts = 1;
     loop {
         match survey(&Files::default(), dir) {
+            // A name from the listing is gone: the node has merged or installed meanwhile, so the listing is repeated.
             Err(SnapshotError::Io { error, .. })
                 if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
             {

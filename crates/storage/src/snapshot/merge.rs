@@ -1,4 +1,12 @@
 //! Merges files of a chain into one, in three steps. Only the first and the last step need the chain.
+//!
+//! ```text
+//!  Snapshots::plan_merge ─► Merge ─ run ─► Merged ─► Snapshots::commit_merge
+//!    with the lock                without it             with the lock
+//! ```
+//!
+//! So snapshots are added and installed while a large merge runs. However the chain changes meanwhile, the result is either
+//! put in the place of exactly its inputs, or dropped.
 
 use std::sync::Arc;
 
@@ -57,6 +65,8 @@ impl Merge {
         let mut writer = FileWriter::create(file.files(), file.path(), &self.head)?;
         let whole = self.head.from == 0;
         while let Some(row) = rows.advance()? {
+            // A deletion goes once nothing older is left that could have the key. Before that it must stay, or the key would
+            // come back.
             if !whole || row.value().is_some() {
                 writer.row(row.line())?;
             }

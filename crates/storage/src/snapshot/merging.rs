@@ -1,6 +1,9 @@
 //! Several consecutive files, read as one: for every key the newest line, in order.
 //!
 //! Memory is one buffer and one line per file, however large the files are.
+//!
+//! All files are sorted alike, so the next row is the least of the rows at their fronts. If several files have the key, the
+//! newest one decides, and its older rows are skipped without a look at their values.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -37,7 +40,8 @@ impl Merging {
         Ok(Merging { sources, table: String::new(), key: String::new() })
     }
 
-    /// The next row. `None` means that every file was good to its end.
+    /// The next row. `None` means that every file was good to its end: only then may the rows before be relied on, because
+    /// the checksum of a file comes last.
     pub fn advance(&mut self) -> Result<Option<&Row>, SnapshotError> {
         self.leave_place()?;
         let Some(first) = self.sources.peek() else {
@@ -54,6 +58,7 @@ impl Merging {
     /// Skips the last row, and the older rows of the same key.
     fn leave_place(&mut self) -> Result<(), SnapshotError> {
         while let Some(mut first) = self.sources.peek_mut() {
+            // The row in use is left only now, so that `advance` can return it without a copy.
             if first.reader.row().place() != (&self.table, &self.key) {
                 break;
             }

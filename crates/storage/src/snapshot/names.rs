@@ -1,4 +1,7 @@
 //! The names of files and folders: `<generation>/<from>-<to>.snap`, in digits that sort like the numbers.
+//!
+//! A name in any other form does not count. So a file that was renamed to `.bad`, or that a person left there under another
+//! name, is never read as a part of the chain.
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +46,7 @@ impl Generation {
 
     pub fn named(name: &str) -> Option<Generation> {
         let generation = Generation(name.parse().ok()?);
+        // Zero means no chain, and there must be a next number.
         (generation.0 > 0 && generation.0 < u64::MAX && generation.name() == name).then_some(generation)
     }
 

@@ -49,6 +49,7 @@ impl FileReader {
             Step::Row => Ok(true),
             Step::Head(_) => Err(bad(self.check.line(), Why::Head)),
             Step::End => {
+                // `Check` has seen the last line. Bytes after it are not covered by its checksum.
                 let rest = self.input.fill_buf().map_err(SnapshotError::io(&self.path))?;
                 if rest.is_empty() { Ok(false) } else { Err(bad(self.check.line() + 1, Why::AfterEnd)) }
             }
@@ -80,6 +81,7 @@ impl FileReader {
 fn step(check: &mut Check, input: &mut BufReader<Stream>, path: &Path) -> Result<Step, SnapshotError> {
     match check.advance(input) {
         Ok(Some(step)) => Ok(step),
+        // A file has no more bytes to wait for, unlike a stream.
         Ok(None) => Err(SnapshotError::bad(path, check.line(), Why::Unfinished)),
         Err(Trouble::Bad(why)) => Err(SnapshotError::bad(path, check.line(), why)),
         Err(Trouble::Io(error)) => Err(SnapshotError::io(path)(error)),

@@ -13,7 +13,8 @@ const END: &str = "end";
 
 const DELETED: &str = "-";
 
-/// A parsed line. It keeps the text of the line, so copying a row is copying its text.
+/// A parsed line. It keeps the text of the line, so copying a row is copying its text. The value is not parsed: the store
+/// reads it when the state is loaded, and a merge has no use for it.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     line: String,
@@ -61,6 +62,7 @@ impl Row {
         if table_end(&line) != Some(change.table.len()) {
             return Err(Why::Table);
         }
+        // The line must be read back as the same change. A value `-` would come back as a deletion.
         let row = Row::parse(line)?;
         if row.value() == change.value.as_deref() { Ok(row) } else { Err(Why::Value) }
     }

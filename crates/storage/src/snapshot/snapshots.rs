@@ -1,4 +1,7 @@
 //! The chain in use: files are added to it and merged in it, and it can be replaced.
+//!
+//! Every change takes effect at one rename: of a file into the generation, or of a folder to the next generation. The memory
+//! here follows after that. If the rename fails, the chain is as it was.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -76,9 +79,10 @@ impl Snapshots {
         Ok((snapshots, opening))
     }
 
-    /// Continues the chain with a state of another history. A merge of two sides changes some keys of a large state and its whole past;
-    /// the files do not contain the past, so they stay, and the cost is that of the change. Only the boundary at the end is of the new
-    /// history. If there is no chain to continue, this begins one. The state is durable when this returns.
+    /// Continues the chain with a state of another history. A merge of two sides changes some keys of a large state and its
+    /// whole past; the files do not contain the past, so they stay, and the cost is that of the change. Only the boundary at
+    /// the end is of the new history. If there is no chain to continue, this begins one. The state is durable when this
+    /// returns.
     pub fn rebase(&mut self, rebase: &Rebase) -> Result<(), SnapshotError> {
         let Rebase { boundary, rows, whole } = rebase;
         let boundary = boundary.clone();
@@ -112,6 +116,7 @@ impl Snapshots {
         changes: impl IntoIterator<Item = Change<'a>>,
     ) -> Result<(), SnapshotError> {
         let (to, newest) = (boundary.index(), self.newest().map_or(0, Boundary::index));
+        // A gap in the chain would be found only at the next start, as a file out of reach.
         if to <= newest || (since != 0 && since != newest) {
             return Err(SnapshotError::NotOnTop { since, to, newest });
         }
@@ -119,7 +124,8 @@ impl Snapshots {
         if since == 0 { self.add_whole(head, changes) } else { self.add_changes(head, changes) }
     }
 
-    /// The next merge, if one is due. It runs without the chain. Each file is in one merge at most at a time.
+    /// The next merge, if one is due. It runs without the chain. Each file is in one merge at most at a time. The files are
+    /// opened here, because an installation may remove their names before the merge runs.
     pub fn plan_merge(&self) -> Result<Option<Merge>, SnapshotError> {
         let size = |piece: &Piece| Size { bytes: piece.written.bytes, claimed: piece.is_claimed() };
         let sizes: Vec<_> = self.chain.iter().map(size).collect();
@@ -139,12 +145,15 @@ impl Snapshots {
         let Merged { generation, file, piece, claims } = merged;
         let inside = |other: &Piece| piece.stretch.covers(other.stretch);
         let inputs = self.chain.iter().filter(|other| inside(other)).count();
+        // The claims keep other merges away from the inputs, so only another chain in the place of this one can have changed
+        // them.
         if generation != self.generation || inputs != claims.len() {
             return Ok(false);
         }
         self.set_aside()?;
         file.name(&self.path(&piece))?;
         let first = self.chain.iter().position(inside).unwrap_or(0);
+        // The result is durable under its name. Until the inputs are gone, a start prefers it because it leads farther.
         let replaced: Vec<_> = self.chain.splice(first..first + inputs, [piece]).collect();
         for input in replaced {
             // An input that stays is covered by the result, and is removed at the next start.
@@ -169,7 +178,8 @@ impl Snapshots {
         Ok(Importer::new(Unfinished::folder(&self.room)?))
     }
 
-    /// Replaces the chain, durably. The caller decides whether the new state is newer.
+    /// Replaces the chain, durably. The caller decides whether the new state is newer. The core never installs one that ends
+    /// at or below its commit index (P26).
     pub fn install(&mut self, incoming: Incoming) -> Result<(), SnapshotError> {
         self.replace(incoming.folder, incoming.chain)
     }
@@ -181,6 +191,7 @@ impl Snapshots {
     ) -> Result<(), SnapshotError> {
         let folder = Unfinished::folder(&self.room)?;
         let name = names::Stretch { from: 0, to: head.boundary.index() }.file_name();
+        // A whole state has no deletions (`Why::DeletionInWhole`).
         let changes = changes.into_iter().filter(|change| change.value.is_some());
         let piece = write(self.files(), &folder.path().join(name), head, changes)?;
         folder.sync()?;
@@ -256,6 +267,7 @@ fn write<'a>(
     for change in changes {
         let memory = std::mem::replace(&mut previous, row).recycle();
         let encoded = Row::encode(&change, memory);
+        // The first row is above the default one, whose table is empty.
         let above = |row: &Row| row.place() > previous.place();
         row = match encoded {
             Ok(row) if above(&row) => row,

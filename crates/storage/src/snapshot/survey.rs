@@ -40,7 +40,8 @@ pub(super) fn survey(files: &Files, dir: &Path) -> Result<Survey, SnapshotError>
 }
 
 impl Survey {
-    /// From each state, follows the good file that leads farthest.
+    /// From each state, follows the good file that leads farthest. So the result of a merge is preferred to its inputs, and
+    /// if the result is bad, the inputs are used if they are still there.
     fn follow_chain(&mut self, files: &Files, folder: &Path) -> Result<(), SnapshotError> {
         let mut stretches: Vec<_> =
             files.names(folder)?.iter().filter_map(|name| Stretch::named(name)).collect();
@@ -85,7 +86,8 @@ impl Survey {
     }
 }
 
-/// A file that the medium has lost is a bad file. Any other error says nothing about the file.
+/// A file that the medium has lost is a bad file, which the log or a peer can make up for. Any other error says nothing about
+/// the file: the start fails, and no good file is given up for it.
 fn flaw(error: SnapshotError) -> Result<Flaw, SnapshotError> {
     match error {
         SnapshotError::Bad(flaw) => Ok(flaw),

@@ -1,4 +1,7 @@
 //! The result of a power failure.
+//!
+//! Luck is drawn for the names as a whole and for each file by itself, so a file may have its new name without its newest
+//! bytes, or the bytes without the name. Code that relies on an order between two files must sync between them.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +65,7 @@ pub fn lose(tree: &mut Tree, dice: &mut Dice, loss: Loss) {
     tree.collect();
 }
 
-/// A lost change also loses all later changes in its folders.
+/// A lost change also loses all later changes in its folders: a journal keeps the changes of a folder in order.
 fn lose_names(tree: &mut Tree, dice: &mut Dice, luck: Luck) {
     let mut ended: BTreeSet<Inode> = BTreeSet::new();
     for change in tree.changes.drain(..) {

@@ -55,7 +55,8 @@ pub struct Simulated {
     syncs: Arc<Syncs>,
 }
 
-/// Syncs wait here while they are held.
+/// Syncs wait here while they are held. The gate is apart from the machine, so that reads and writes continue while a sync
+/// waits.
 #[derive(Debug, Default)]
 struct Syncs {
     gate: Mutex<Gate>,
@@ -88,6 +89,7 @@ struct Machine {
     tree: Tree,
     dice: Dice,
     /// The start of the program that may use the disk. Files that an earlier start has open do not work any more.
+    /// So a process that was killed writes nothing into the life of the next one.
     start: u64,
     powered: bool,
     operations: u64,
@@ -276,7 +278,8 @@ impl Mounted {
         if last { Err(no_power()) } else { done }
     }
 
-    /// Does an operation that makes data durable. If the power fails at it, it does nothing.
+    /// Does an operation that makes data durable. If the power fails at it, it does nothing: that is the worst case, and
+    /// `cut_power` may still keep the data by chance.
     fn run_sync(&self, operation: impl FnOnce(&mut Machine) -> io::Result<()>) -> io::Result<()> {
         self.syncs.pass();
         self.run(Change, |machine| if machine.powered { operation(machine) } else { Ok(()) })

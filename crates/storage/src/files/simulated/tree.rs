@@ -1,4 +1,10 @@
 //! Folders and files as the program sees them, and their durable part.
+//!
+//! ```text
+//!  durable ── changes, in order ──► now          for the names of all folders, and for the bytes of each file
+//!  sync: the changes are applied to `durable`
+//!  power failure (`loss.rs`): some of them are, and `now` becomes `durable`
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -192,6 +198,7 @@ impl Tree {
     }
 
     /// A file may replace an existing file; a folder may replace nothing.
+    /// As on the machine, it is one change: a crash leaves the file under one of the two names.
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let inode = *self.names.get(&from).ok_or(io::ErrorKind::NotFound)?;
@@ -278,7 +285,8 @@ impl Tree {
         image
     }
 
-    /// Drops files that no name leads to. No file is open.
+    /// Drops files that no name leads to. No file is open. A file whose name is only pending stays: a power failure may bring
+    /// the name back.
     pub fn collect(&mut self) {
         let pending = self.changes.iter().flat_map(|change| change.0.iter().filter_map(|(_, inode)| *inode));
         let named = self.names.values().chain(self.durable.values()).copied();

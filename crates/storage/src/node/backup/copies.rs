@@ -14,7 +14,7 @@ use crate::types::WallTime;
 const BEGINS: &str = "eldest-";
 const ENDS: &str = ".backup";
 
-/// A real first line is much shorter.
+/// A real first line is much shorter. Other files in the folder may have no line end at all.
 const HEAD_BYTES_MOST: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -45,6 +45,7 @@ impl Copies {
             self.thin(&own, self.keep)?;
             return Ok(None);
         }
+        // The copies are thinned only after the new one is durable, so a full disk costs no old copy.
         let path = self.folder.join(name(&head));
         let draft = Draft::begin(&path)?;
         let mut out = BufWriter::with_capacity(256 << 10, draft);

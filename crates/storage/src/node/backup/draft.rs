@@ -21,6 +21,7 @@ pub struct Draft {
 
 impl Draft {
     /// The draft is in the folder of the final file, because a rename does not cross file systems. Only the owner may read it.
+    /// A draft that an earlier process with the same id has left is overwritten.
     pub fn begin(path: &Path) -> io::Result<Draft> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let beside =

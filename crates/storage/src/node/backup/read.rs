@@ -1,4 +1,7 @@
 //! A backup is read in pieces of any size and checked to its last byte. It cannot be used before that.
+//!
+//! The rows become the steps of a restore while they are read. No record is written before `finish`, so a damaged or cut
+//! backup changes no data.
 
 use std::fmt;
 
@@ -77,7 +80,8 @@ pub struct BackupReader {
     crc: Hasher,
     rows: u64,
     head: Option<BackupHead>,
-    /// The cluster that would restore the backup. `None` if the reader only checks the backup.
+    /// The cluster that would restore the backup. `None` if the reader only checks the backup. It is compared with the first
+    /// line, because the rows of another cluster are read differently: its leases do not exist here.
     home: Option<Home>,
     /// Table and key of the previous row.
     last: (String, String),
