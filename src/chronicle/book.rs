@@ -7,7 +7,8 @@ use super::entry::Entry;
 use crate::protocol::Event;
 use crate::types::{Now, Time};
 
-/// Room for some dozens of changes of leader, each with its steps on this node.
+/// Room for some dozens of changes of leader, each with its steps on this node. Beyond it the oldest entry is dropped; the file
+/// keeps at least as many.
 pub const ENTRIES_MOST: usize = 1024;
 
 /// Nodes ask and claim again many times a second while there is no leader. After this many different answers all are forgotten, so further
@@ -19,13 +20,15 @@ pub struct Book {
     entries: VecDeque<Entry>,
     /// A copy of all entries, shared by all queries until the next entry.
     shown: Option<Arc<Vec<Entry>>>,
-    /// The answers since the last leader was found, without their times.
+    /// The answers since the last leader was found, without their times. With a new leader they begin again: an objection to the
+    /// next candidate is news, even if an earlier one met the same.
     said: BTreeSet<String>,
     leaderless_since: Option<Time>,
 }
 
 impl Book {
-    /// `lines` are the entries of earlier processes.
+    /// `lines` are the entries of earlier processes. A line that is no entry is left out. The process itself begins without a
+    /// leader, so the time without one counts from here.
     pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, now: Now) -> (Book, Entry) {
         let mut book = Book {
             entries: VecDeque::new(),
@@ -44,9 +47,11 @@ impl Book {
         let mut entry = Entry::of(now.wall, event)?;
         match event {
             Event::Suspected { .. } | Event::SteppedDown { .. } => {
+                // A candidate that was awaited in vain is given up as well. The time counts from the first leader that was lost.
                 self.leaderless_since.get_or_insert(now.mono);
             }
             Event::Opened { .. } | Event::Following { .. } => {
+                // If one leader follows another without a gap, there is no time to state.
                 let since = self.leaderless_since.take();
                 entry.leaderless_ms = since.map(|since| now.mono.since(since).0 / 1000);
                 self.said.clear();

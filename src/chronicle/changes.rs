@@ -1,6 +1,16 @@
 //! Derives what happened from the notes of all nodes: one change for each epoch that had a leader, with its steps in order.
 //!
-//! Steps of different nodes are ordered by wall clocks, which may differ; steps of one node keep the order in which they happened.
+//! Steps of different nodes are ordered by wall clocks, which may differ; steps of one node keep the order in which they
+//! happened.
+//!
+//! ```text
+//!   entries of n2:   suspected n1, claimed 2.2, backed 2.2, opened 2.2 ── all belong to the change to 2.2
+//!   entries of n3:   suspected n1, approved 2.2, following 2.2 ────────── so do these
+//!                    └── names no epoch: it belongs to the next epoch that this node follows
+//! ```
+//!
+//! An entry with an epoch that was led belongs to the change to that epoch, unless it says that the leader of that epoch steps
+//! down. Any other entry belongs to the next leader that its node finds: it was a step on the way there, like a failed claim.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +62,7 @@ impl Change {
         self.steps.iter().find(|step| step.entry.begins_to_follow()).map(|step| step.entry.at)
     }
 
+    /// The epoch names its leader, so any node that followed shows who led, even if the leader's own chronicle is lost.
     fn add(&mut self, by: u32, entry: Entry) {
         if entry.begins_to_follow() {
             self.epoch = entry.epoch.clone();
@@ -65,7 +76,8 @@ impl Change {
     }
 }
 
-/// Returns the changes, oldest first. The last one has no epoch and holds what has happened since, which may be nothing.
+/// Returns the changes, oldest first. The last one has no epoch and holds what has happened since, which may be nothing. An epoch
+/// that no entry shows as led is no change: nodes may have claimed it without success.
 pub fn changes(nodes: &BTreeMap<u32, Vec<Entry>>) -> Vec<Change> {
     let led: BTreeSet<&str> = nodes
         .values()
@@ -108,7 +120,8 @@ fn leader(epoch: &str) -> Option<u32> {
     epoch.rsplit_once('.')?.1.parse().ok()
 }
 
-/// Orders epochs such as `7.1`: the greater counter, then the lower leader, is the greater epoch. An invalid epoch comes before all.
+/// Orders epochs such as `7.1`: the greater counter, then the lower leader, is the greater epoch. An invalid epoch comes before
+/// all. It is the order of P1, here for the text of an epoch.
 pub fn epoch_order(epoch: &str) -> (u64, Reverse<u32>) {
     let parts = epoch.split_once('.');
     let parsed =

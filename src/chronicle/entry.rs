@@ -1,4 +1,7 @@
 //! One entry: what a node has seen at a moment, as a line of JSON. Unknown fields of a newer version are dropped.
+//!
+//! The words for events and causes stand in files that outlive the process, and other nodes read them, perhaps of another
+//! version. So a word keeps its meaning, and `words.rs` shows an unknown one as it is. Causes have the same words as the metrics.
 
 use std::borrow::Cow;
 
@@ -11,7 +14,8 @@ type Word = Cow<'static, str>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The time by the node's own clock.
+    /// The time by the node's own clock. Clocks of nodes may differ, so times of two nodes say little about which step came
+    /// first.
     #[serde(with = "moment")]
     pub at: WallTime,
     pub event: Word,
@@ -66,6 +70,7 @@ impl Entry {
             }
             Event::Backed { epoch, by } => entry("backed").in_epoch(*epoch).about(by.0),
             Event::TurnedDown { epoch, by } => entry("turned_down").in_epoch(*epoch).about(by.0),
+            // These concern a disk, not leadership. Both are in the log for operators.
             Event::Accused { .. } | Event::Forgot { .. } => return None,
         })
     }
@@ -79,7 +84,8 @@ impl Entry {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns None if the line is not an entry, for whatever reason.
+    /// Returns None if the line is not an entry. The file may have been cut short by a power failure, and a
+    /// newer version may have written it.
     pub fn parse(line: &str) -> Option<Entry> {
         serde_json::from_str(line).ok()
     }

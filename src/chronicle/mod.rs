@@ -7,6 +7,9 @@
 //! ```
 //!
 //! This module has no clock and no file: the driver passes the time in and stores the lines.
+//!
+//! Entries go to people and into no message of the protocol, so a node that has lost its chronicle changes nothing. A change is
+//! only as complete as the entries that its nodes still have: each keeps the newest 1,024.
 
 mod book;
 mod changes;

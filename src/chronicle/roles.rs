@@ -1,4 +1,7 @@
 //! The recent events of roles: which process got a role, and why it lost it.
+//!
+//! A node notes the events of the records that it applies. Those that came to it within a snapshot or another state are missing.
+//! After a start records are applied again, and must not be noted twice.
 
 use std::collections::VecDeque;
 
@@ -7,14 +10,16 @@ use serde_json::{Value, json};
 use crate::store::date_text;
 use crate::types::{Index, Position, WallTime};
 
-/// The maximum number of events of all roles: a minute of many that change each second, or months of a few.
+/// The maximum number of events of all roles: a minute of many that change each second, or months of a few. Beyond it the oldest
+/// event of all is dropped.
 pub const TURNS_MOST: usize = 4096;
 
 #[derive(Debug, Default)]
 pub struct Roles {
     /// The newest is last.
     turns: VecDeque<Turn>,
-    /// Records up to here were noted before, so a start that reads the log again does not note them twice.
+    /// Records up to here were noted before, so a start that reads the log again does not note them twice. It stays the same
+    /// while the node runs, because a running node applies each record once (I7).
     known: Index,
 }
 
@@ -94,6 +99,7 @@ fn said(turn: &Value) -> String {
         "expired" => "did not renew it in time",
         "replaced" => "was replaced by an operator's word",
         "merged" => "lost it to the other side's holder when two sides became one",
+        // A newer version may have other reasons.
         _ => "held it no more",
     };
     format!("{who} {why} (token {token})")

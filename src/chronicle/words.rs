@@ -1,4 +1,8 @@
 //! Puts an entry into a sentence for people.
+//!
+//! Most sentences continue the name of the node that noted the entry: `node-2` gave up node-1. A word that this version does not
+//! know is shown as it is, and a missing field by a general word, because entries of other versions and damaged ones come here as
+//! well.
 
 use super::entry::Entry;
 

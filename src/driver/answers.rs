@@ -9,7 +9,8 @@ use crate::storage::{Encoded, decode_all};
 use crate::types::NodeId;
 use crate::wire::{self, Attached, Attachment, Packet, Route, Sender, WireError};
 
-/// Decodes a message whose body has been read. The body of a state is streamed and received elsewhere.
+/// Decodes a message whose body has been read. The body of a state is streamed and received elsewhere. The checksums are checked
+/// here, on the caller's thread, so the loop gets only lines that it can write as they are.
 pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, WireError> {
     let (attached, lines) = match wire::attachment(message)? {
         Attachment::Nothing => (Attached::Nothing, Encoded::default()),
@@ -26,8 +27,9 @@ pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, Wi
     Ok(PeerCall { envelope: sender.says(message), lines, brought: None })
 }
 
-/// Open calls of peers. An answer may travel in the response to such a call instead of being a call itself. There is at most one open call
-/// for each peer and route: a newer call means that the peer has given up the older one.
+/// Open calls of peers. An answer may travel in the response to such a call instead of being a call itself. There is at most one
+/// open call for each peer and route: a newer call means that the peer has given up the older one. The peer's call stays open for
+/// one heartbeat (`http/peer`). After that its receiver is gone, and `give` returns the message to be sent as a call.
 #[derive(Debug, Default)]
 pub struct Answers {
     open: BTreeMap<(NodeId, Route), Open>,

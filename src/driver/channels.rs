@@ -1,4 +1,14 @@
 //! Messages to the listeners at this node, in the order in which each sender published them.
+//!
+//! A client publishes at any node. That node delivers the message to its own listeners and forwards it to all other nodes in one
+//! hop (`http/routes/channels.rs`). No message is stored or repeated, and none passes through the loop or the log: a channel
+//! works without a leader, and a listener that is away misses messages.
+//!
+//! ```text
+//!   publish at n1 ── number 7 ──► listeners of n1
+//!                      ├──── 7, given up 5 ───► n2: `Heard` ──► listeners of n2
+//!                      └──── 7, given up 5 ───► n3 is silent: n1 gives 7 up there, and its next message to n3 says so
+//! ```
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -10,6 +20,7 @@ use tokio::sync::mpsc;
 use crate::types::NodeId;
 
 /// The number of processes of one node whose stamps are remembered. A message that outlives this many restarts is not dropped.
+/// The number is bounded because any caller can name a run if peers prove nothing.
 const RUNS_MOST: usize = 16;
 
 /// Travels with each message.
@@ -53,7 +64,7 @@ impl Sent {
 
     pub fn stamp(&self, number: u64, to: NodeId) -> Stamp {
         let given_up = self.given_up.get(&to).copied().unwrap_or_default();
-        // A later message may have been given up first.
+        // A later message may have been given up first. No message tells its receiver to drop it.
         Stamp { run: self.run, number, given_up: given_up.min(number - 1) }
     }
 
@@ -176,7 +187,8 @@ impl Channels {
         self.hand(&mut self.0.room(), name, message)
     }
 
-    /// Delivers a message that a member has forwarded, unless the member has given it up.
+    /// Delivers a message that a member has forwarded, unless the member has given it up. It is judged and delivered under one
+    /// lock. Otherwise an older message could be judged first, and delivered after the newer one that gives it up.
     pub fn publish_of(&self, member: NodeId, stamp: Stamp, name: &str, message: &Bytes) -> usize {
         let mut room = self.0.room();
         match room.heard.entry(member).or_default().takes(stamp) {
@@ -190,6 +202,8 @@ impl Channels {
         self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The caller has locked the room until all listeners have the message, so two messages reach all listeners in the same
+    /// order. No listener is waited for.
     fn hand(&self, room: &mut Room, name: &str, message: &Bytes) -> usize {
         let part = BYTES_MOST / room.listeners.max(1);
         let Some(seats) = room.by_name.get_mut(name) else {
@@ -234,6 +248,7 @@ impl Hub {
     /// Returns whether the listener keeps its seat. A listener with an empty queue always has room for a message. `part` is the share of
     /// each listener once all listeners together exceed their bound.
     fn give(&self, seat: &Seat, part: usize, message: &Bytes) -> bool {
+        // The bytes are counted before the listener can take the message and subtract them: a count below zero would wrap around.
         let own = seat.waiting.fetch_add(message.len(), Ordering::Relaxed);
         let all = self.waiting.fetch_add(message.len(), Ordering::Relaxed);
         let own_most =
@@ -286,6 +301,7 @@ impl Drop for Listener {
 }
 
 impl Keeper {
+    /// Ends all listeners. `closed` is set under the same lock, so no listener can join afterwards and wait forever.
     pub fn end(&self) {
         let mut room = self.0.room();
         room.closed = true;

@@ -56,6 +56,7 @@ impl Chronicle {
             Ok(files) => files,
             Err(error) => {
                 cannot_be_kept(setup, &error);
+                // Queries are still answered, from memory alone.
                 let (book, _) = Book::open([], now);
                 return Chronicle { book, roles: Roles::default(), lines: None };
             }
@@ -100,6 +101,7 @@ impl Chronicle {
         self.roles.of(role, TOLD_MOST)
     }
 
+    /// A line that finds no room is dropped: the loop waits for no disk here, and the chronicle decides nothing (P58).
     fn write(&mut self, line: Line) {
         let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
         if matches!(sent, Some(Err(TrySendError::Disconnected(_)))) {
@@ -116,7 +118,7 @@ impl Files {
         })
     }
 
-    /// Writes lines until the loop has ended.
+    /// Writes lines until the loop has ended. The notice stands from the first line that cannot be written to the first that can.
     fn write(mut self, coming: &Receiver<Line>, setup: &Setup) {
         let mut failing = false;
         while let Ok(line) = coming.recv() {
@@ -141,6 +143,8 @@ fn cannot_be_kept(setup: &Setup, error: &io::Error) {
     setup.notices.set(MATTER, Some(notice));
 }
 
+/// Writes an event to the log for operators. A line names a node by its id and its name; an id that the directory does not know
+/// has the name `?`.
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
     match event {

@@ -1,4 +1,7 @@
 //! Reads the clocks of this machine, for the core and for display.
+//!
+//! The wall clock may show anything, at any time. It stamps records (P17), ends clients' tokens (P56) and is shown to people;
+//! a leader's lease and all time-outs use the monotonic clock alone.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -10,6 +10,8 @@ use crate::storage::snapshot::SnapshotError;
 use crate::store::Unreadable;
 use crate::types::Index;
 
+/// After the faults `Odd` and `Forgot` the state is set aside, and the node returns as one with a new disk (P25, P27; `run`).
+/// After any other end the data directory stays as it is.
 #[derive(Debug)]
 pub enum End {
     /// The node was asked to stop, and has handed over leadership if it led.

@@ -1,5 +1,14 @@
 //! The engine owns the replica. All inputs go in by one call of the replica's `handle`, which returns the outputs. A message is held back
 //! until the writes that it relies on are durable (P29).
+//!
+//! The order of outputs matters. `Encoder` follows the log write by write, so the `Write` of a record must be carried out before
+//! a `Send` that contains the record; otherwise the encoder has no line for it, and the node ends as broken.
+//!
+//! ```text
+//!   Out::Write ──► Encoder ──► jobs ──────────────────────────► flush ──► the disk
+//!   Out::Send ───► send_when ── durable ─────► transmit ──► a response, or a link
+//!                      └────── not yet ──────► Unsynced ── release_unsynced, when the disk reports ──► transmit
+//! ```
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -31,6 +40,7 @@ use super::shown::Remarks;
 use super::snapshots::{SnapshotWriter, Taken};
 use super::transport::{Arrived, LogPacket, Network, Packed, TransferContent, TransferKind};
 
+/// The parts of the loop. Only `handle` changes the replica; `view.rs` reads it to answer questions.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) setup: Arc<Setup>,
@@ -44,7 +54,8 @@ pub struct Engine {
     pub(super) snapshot_writer: SnapshotWriter,
     /// Work that was prepared on other threads comes back through this channel.
     pub(super) prepared: mpsc::Sender<Prepared>,
-    /// Inputs that carrying out outputs has produced: the replica receives them next.
+    /// Inputs that carrying out outputs has produced: the replica receives them next. They are not handled from within
+    /// `carry_out`: the outputs of one input are all carried out before the next input begins.
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
     pub(super) remarks: Remarks,
@@ -52,7 +63,8 @@ pub struct Engine {
     pub(super) counting: Counting,
     /// Events for the feed's readers are written here.
     pub(super) feed: feed::FeedWriter,
-    /// Records have been written to the feed since its readers were last woken.
+    /// Records have been written to the feed since its readers were last woken. They are woken once for an input, however many
+    /// records it has committed.
     pub(super) fed: bool,
     /// Messages are delivered for as long as this exists.
     pub channels: channels::Keeper,
@@ -129,6 +141,7 @@ impl Engine {
         let core = self.replica.core();
         let (leader, epoch) = (core.leader(), core.vote().promise.epoch);
         self.counting.leader(&self.numbers, clock::now().mono, leader);
+        // Tokens come first: a client that has read an index finds the tokens of the records up to that index (P56).
         self.signs.let_in(self.replica.committed());
         self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
@@ -155,6 +168,7 @@ impl Engine {
                 chronicle::event(&self.setup, event);
             }
             Out::End(why) => {
+                // The first reason counts.
                 self.end.get_or_insert(End::from(why));
             }
         }
@@ -165,7 +179,8 @@ impl Engine {
         self.network.follow(&self.setup);
     }
 
-    /// Takes these calls: the replica decides them in one round.
+    /// Takes these calls: the replica decides them in one round. Questions are answered before any call of the same batch is
+    /// handled, even if the call came first.
     pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<CallChunk>) {
         let mut calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
         if let Some(CallChunk { first, calls: more, gathering }) = chunk {
@@ -177,10 +192,12 @@ impl Engine {
         }
     }
 
-    /// Answers a read-only call at once, and returns any other call for the replica.
+    /// Answers a read-only call at once, and returns any other call for the replica. A question changes nothing, so it is no
+    /// input of the replica: it is answered from what the replica is between two inputs.
     fn look_or_call(&mut self, ask: Ask) -> Option<(CallId, Call)> {
         let now = clock::now();
         match ask {
+            // A role that is granted to a caller that has gone is lost to all others until the grant is taken back (P41).
             Ask::Call { to, .. } if to.wants_no_role_any_more() => {}
             Ask::Call { id, call, to } => {
                 self.replies.add(id, to);
@@ -206,7 +223,9 @@ impl Engine {
         self.handle(word);
     }
 
-    /// Takes the writer's report: everything up to here is durable, or the disk is full, or it has failed.
+    /// Takes the writer's report: everything up to here is durable, or the disk is full, or it has failed. Messages that wait are
+    /// released before the replica hears of the report. So what the replica sends in return leaves behind them, and appends to
+    /// one peer stay in order.
     pub fn disk_reports(&mut self, state: DiskState) {
         if let Some(error) = state.failed {
             self.end = Some(End::Disk(error));
@@ -227,6 +246,8 @@ impl Engine {
             self.release_unsynced();
             self.handle(In::Durable(state.durable));
         }
+        // A promise may be on disk ahead of records that find no room (P24). At or below `durable` it tells the replica nothing
+        // new.
         if state.promised > self.disk.promised.max(self.disk.durable) {
             self.disk.promised = state.promised;
             self.release_unsynced();
@@ -234,6 +255,8 @@ impl Engine {
         }
     }
 
+    /// The call is opened before its message is handled, because the answer may be among the outputs. A caller that this node's
+    /// log does not name gets a link, so that the answer can reach it (P43).
     pub fn peer_asks(&mut self, ask: PeerAsk) {
         let PeerAsk { call, reply } = ask;
         let from = call.envelope.from;
@@ -260,6 +283,8 @@ impl Engine {
         }
     }
 
+    /// The encoder gets the lines first: if the replica takes the records, their lines are written and sent on as they came. A
+    /// snapshot is installed while its message is handled, or not at all, so its files are given up after that.
     fn peer_says(&mut self, call: PeerCall) {
         tracing::trace!("{}", call.envelope);
         self.disk.encoder.receive(call.lines);
@@ -276,6 +301,8 @@ impl Engine {
         self.disk.encoder.bring(None);
     }
 
+    /// After an I/O error the content of the directory is unknown, and the node ends. Any other failure, a full disk included,
+    /// only makes the next snapshot larger.
     pub fn snapshot_taken(&mut self, taken: Taken) {
         self.counting.snapshot_ends(&self.numbers, clock::now().mono, taken.is_ok());
         match taken {
@@ -302,7 +329,8 @@ impl Engine {
         self.look_around();
     }
 
-    /// Passes on what this round has gathered.
+    /// Passes on what this round has gathered. Writes that are submitted together are synced together. Appends leave without
+    /// waiting for this node's disk: it works at the same time as the disks of the followers.
     pub fn flush(&mut self) {
         if let Some((last, _)) = self.disk.jobs.last() {
             self.counting.goes_to_disk(*last, clock::now().mono);
@@ -345,6 +373,8 @@ impl Engine {
         }
     }
 
+    /// Encodes a message and sends it when it may leave. It is encoded now, because the log may be cut or trimmed while the
+    /// message waits.
     pub fn send(&mut self, envelope: &Envelope, after: After) {
         let message = match &envelope.message {
             Message::Append { term, prev, records, commit } => {
@@ -373,6 +403,8 @@ impl Engine {
         self.send_when(after, message);
     }
 
+    /// Every message leaves through here (P29). Otherwise a promise could leave, be lost in a power failure, and be given again
+    /// to another claim (P2).
     pub fn send_when(&mut self, after: After, message: Waiting) {
         if after.is_met(self.disk.durable, self.disk.promised) {
             self.transmit(message);
@@ -393,6 +425,7 @@ impl Engine {
             Waiting::Snapshot { to, term } => self.transmit_snapshot(to, term),
             Waiting::Difference(source) => self.transmit_difference(*source),
             Waiting::Small { packet, answers } => {
+                // The response to a call stays open for one heartbeat (`http/peer`). An answer that is later is sent as a call.
                 let left = match answers {
                     Some((route, number)) => self.answers.give(route, number, packet).err(),
                     None => Some(packet),
@@ -415,6 +448,7 @@ impl Engine {
 pub struct DiskEnd {
     pub encoder: Encoder,
     pub disk: Disk,
+    /// All writes up to here are durable.
     pub durable: Seq,
     /// Promises up to here are durable, although an earlier write waits for disk space.
     pub promised: Seq,
@@ -439,6 +473,7 @@ pub enum Waiting {
         to: NodeId,
         packet: LogPacket,
     },
+    /// An order to send the snapshot that is newest when the message may leave.
     Snapshot {
         to: NodeId,
         term: Term,
@@ -462,7 +497,8 @@ impl Unsynced {
         self.waiting.push_back((after, message));
     }
 
-    /// Returns the messages that may leave now, in the order in which the core sent them.
+    /// Returns the messages that may leave now, in the order in which the core sent them. The search does not stop at the first
+    /// message that must wait: a promise can be durable ahead of the records before it (P24).
     pub fn release(&mut self, durable: Seq, promised: Seq) -> Vec<Waiting> {
         let (free, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -473,7 +509,7 @@ impl Unsynced {
     }
 }
 
-// What is sent of a state to another node: the difference that the node lacks, or the newest snapshot.
+// The part of a state that is sent to another node: the difference that the node lacks, or the newest snapshot.
 
 /// The committed state as it was when the core sent the message, for a node that lacks a part of it.
 #[derive(Debug)]
@@ -483,7 +519,8 @@ pub struct TransferSource {
     pub base: Vector,
     pub boundary: Boundary,
     pub store: Store,
-    /// The packet that is sent if the difference is unknown or too large: the newest snapshot, or else everything.
+    /// The packet that is sent if the difference is unknown or too large: the newest snapshot, or else everything. A merge has no
+    /// such packet: the elder merges what it gets, and a snapshot would replace its state.
     pub instead: Option<Packet>,
 }
 
@@ -531,6 +568,7 @@ impl Engine {
         self.send_when(after, Waiting::Difference(Box::new(source)));
     }
 
+    /// The permit is taken here, and `send_state` only looks: meanwhile another transfer of this kind may have begun.
     pub fn transmit_difference(&self, source: TransferSource) {
         let Some(permit) = self.network.permit(source.packet.sender.to, source.kind) else {
             return;

@@ -47,7 +47,7 @@ impl Frame {
         self.written().frame.clone()
     }
 
-    /// Returns only the JSON, as one line.
+    /// Returns only the JSON, as one line. The frame ends with an empty line, so the last of its two line ends is left out.
     pub fn line(&self) -> Bytes {
         let Written { frame, json } = self.written();
         frame.slice(*json..frame.len() - 1)
@@ -96,6 +96,8 @@ impl Filter {
         Filter { kinds: kinds.unwrap_or_else(|| Kinds::of(usual)), prefix: prefix.into() }
     }
 
+    /// Some events go to every reader, even one that has asked for other kinds (`is_for_all`). An event without a name passes any
+    /// prefix, if the reader has asked for its kind.
     pub fn wants(&self, event: &RingEvent) -> bool {
         let named_so = || event.name().is_none_or(|name| name.starts_with(&*self.prefix));
         event.is_for_all() || (self.kinds.has(event.kind()) && named_so())
@@ -124,7 +126,8 @@ pub struct ReaderSeats {
     last: u64,
     /// The number of the next event to be handed out.
     pub next: u64,
-    /// Seats by the length of the prefix, then by the prefix.
+    /// Seats by the length of the prefix, then by the prefix. To hand out an event with a name costs one lookup for each length
+    /// of a prefix that some reader has asked for.
     by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, ReaderSeat>>>,
     taken: usize,
 }
@@ -169,6 +172,7 @@ impl ReaderSeats {
             Some(name) => {
                 let mut gone = 0;
                 for (length, same) in self.by_prefix.range_mut(..=name.len()) {
+                    // A length that ends within a character gives None: no reader's prefix is that text.
                     let seats = name.get(..*length).and_then(|prefix| same.get_mut(prefix));
                     gone += seats.map_or(0, |seats| give(seats, event, number));
                 }
@@ -182,6 +186,7 @@ impl ReaderSeats {
     pub fn lose(&mut self, upto: u64) {
         let next = std::mem::replace(&mut self.next, upto);
         for seat in self.by_prefix.values().flat_map(HashMap::values).flat_map(BTreeMap::values) {
+            // A reader that took its seat for later events has read the ones before from the ring.
             seat.fell_behind.store(next.max(seat.from), Ordering::Release);
         }
         self.clear();
@@ -199,6 +204,7 @@ fn give(seats: &mut BTreeMap<u64, ReaderSeat>, event: &Arc<Frame>, number: u64) 
     let before = seats.len();
     seats.retain(|_, seat| {
         let wanted = event.is_for_all() || seat.kinds.has(event.kind());
+        // The hand-out lags behind the ring, so a reader may have read this event there before it took its seat.
         if !wanted || number < seat.from {
             return true;
         }
@@ -221,12 +227,13 @@ pub struct Feed(pub(super) Arc<Shared>);
 /// The state that the loop, the thread that hands out, and the readers share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Locked before the ring, never after it.
+    /// Locked before the ring, never after it. `read_on` and `news` hold both locks at once, and two orders would be a deadlock.
     seats: Mutex<ReaderSeats>,
     ring: Mutex<Ring<Frame>>,
     /// Signals that there are events to hand out.
     news: Condvar,
-    /// Whether any seat is taken: if not, no thread needs to be woken.
+    /// Whether any seat is taken: if not, no thread needs to be woken. A reader sets it while it has both locks. So a record that
+    /// is appended after that finds it set, and wakes the thread.
     pub awaited: AtomicBool,
     pub readers: AtomicUsize,
 }
@@ -253,6 +260,8 @@ impl Shared {
                 self.awaited.store(!seats.is_empty(), Ordering::Release);
                 seats.next
             };
+            // The condition is checked under the lock that every append takes. An event that comes between the hand-out and this
+            // wait is seen, even if no wake-up follows.
             let nothing = |ring: &mut Ring<Frame>| ring.next() <= upto && !ring.is_closed;
             drop(self.news.wait_while(self.ring(), nothing).unwrap_or_else(PoisonError::into_inner));
         }
@@ -260,6 +269,7 @@ impl Shared {
 
     fn news(&self, seats: &mut ReaderSeats) -> (Vec<Arc<Frame>>, bool) {
         let ring = self.ring();
+        // With no seat taken these events may be skipped: every reader reads from the ring before it takes a seat.
         if seats.is_empty() {
             seats.next = ring.next();
         }
@@ -293,7 +303,8 @@ impl FeedWriter {
         Ok(())
     }
 
-    /// Appends the next applied record, and the events that it caused.
+    /// Appends the next applied record, and the events that it caused. A record without events is appended, too: a place in the
+    /// feed is an index, and the ring must know how far this node has come.
     pub fn record(&self, at: Position, history: History, drafts: Vec<Draft>) {
         self.shared.ring().record(at, history, drafts);
     }
@@ -328,7 +339,8 @@ impl Drop for FeedWriter {
 /// The maximum number of events that wait for one reader. A slower reader reads from the ring, and nothing waits for it.
 const QUEUE_MOST: usize = 256;
 
-/// The number of events that are searched while other threads wait for the lock.
+/// The number of events that are searched while other threads wait for the lock. Beyond it the reader gives the locks back, and
+/// searches on from there.
 const LOOKED_AT_MOST: usize = 2048;
 
 /// The next item for a reader.
@@ -370,6 +382,7 @@ enum Stage {
     /// The reader looks in the ring from this event on. An event that is in no record is only delivered to readers who were seated.
     Reading {
         from: u64,
+        /// `all`: the reader had a seat and fell behind, so it gets such events as well.
         all: bool,
     },
     Seated {
@@ -392,7 +405,8 @@ impl Feed {
         self.0.ring().size()
     }
 
-    /// Subscribes from a given place, or from now on.
+    /// Subscribes from a given place, or from now on. A place that this node has not reached yet is refused as `Ahead`: the node
+    /// may lag, and the caller may wait and ask again.
     pub fn subscribe(&self, filter: Filter, since: Option<Since>) -> Result<Subscription, Refused> {
         let shared = self.0.clone();
         shared.readers.fetch_add(1, Ordering::Relaxed);
@@ -438,6 +452,8 @@ impl Subscription {
         }
     }
 
+    /// The ring alone keeps events in memory. If it has dropped one, the subscription ends: the next event would look as if
+    /// nothing was missing.
     fn tell(&mut self, event: &Weak<Frame>) -> Next {
         match event.upgrade() {
             Some(event) => Next::Event(event),
@@ -452,12 +468,14 @@ impl Subscription {
         Next::Over(over)
     }
 
-    /// Reads from the ring, and takes a seat when everything there has been read.
+    /// Reads from the ring, and takes a seat when everything there has been read. Both locks are held from the look at the ring
+    /// until the reader has its seat. An event that is appended in between would be neither read nor handed out.
     fn read_on(&mut self, from: u64, all: bool) -> Option<Next> {
         let shared = self.place.0.clone();
         let mut seats = shared.seats();
         let ring = shared.ring();
         let Some(events) = ring.from(from, LOOKED_AT_MOST) else {
+            // `end` takes the lock on the seats.
             drop((ring, seats));
             return Some(self.end(Over::TooSlow));
         };
@@ -512,7 +530,8 @@ impl Subscription {
         let shared = self.place.0.clone();
         let Stage::Seated { from, queue, .. } = &mut self.stage else { return None };
         let seats = shared.seats();
-        // No event is handed out while the lock on the seats is held.
+        // No event is handed out while the lock on the seats is held. So if the queue is empty, all before `seats.next` has been
+        // read, and a reader that resumes from there misses nothing.
         if let Ok(event) = queue.try_recv() {
             drop(seats);
             return Some(self.tell(&event));

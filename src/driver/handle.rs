@@ -1,5 +1,15 @@
-//! The calls that other threads can make to the loop, and their results. Tokens are checked here by any thread, without a call to the loop
-//! (P56). Every call goes through one bounded queue; a full queue is answered with a refusal, not with a wait.
+//! The calls that other threads can make to the loop, and their results. Tokens are checked here by any thread, without a call to
+//! the loop (P56).
+//!
+//! Callers come into the loop in five ways:
+//!
+//! ```text
+//!   queue    calls of clients               beyond the bound: refused at once, 429
+//!   propose  chunks of streams              each needs a permit first: streams wait in turn
+//!   tell     questions of the node itself   wait for room in the queue of clients
+//!   peer     messages of other nodes        wait for room: the sender's call stays open, which slows it down
+//!   gone     callers that disconnect        dropped: the loop notices when it answers
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +41,7 @@ use crate::wire::Packet;
 /// answers.
 const GONE_MOST: usize = 16_384;
 
-/// The time for which `is_leader` waits for a round that proves a lapsed lease again.
+/// The time for which `is_leader` waits for a round that proves a lapsed lease again. Beyond it the answer is no.
 const PROOF_MOST: Duration = Duration::from_secs(1);
 
 /// The other threads' access to the loop. Cheap to clone.
@@ -39,7 +49,8 @@ const PROOF_MOST: Duration = Duration::from_secs(1);
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
     pub(super) chunks: mpsc::Sender<CallChunk>,
-    /// Room for chunks that are not decided.
+    /// Room for chunks that are not decided. There are as many permits as places in `chunks`, so a chunk with a permit finds room
+    /// there.
     room: Arc<Semaphore>,
     /// Messages of peers have a separate queue, so that clients never delay them.
     pub(super) peers: mpsc::Sender<PeerAsk>,
@@ -121,7 +132,8 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
 }
 
 impl Signs {
-    /// Publishes the leader and the applied index.
+    /// Publishes the leader and the applied index. This runs after every input, so those who wait for a change of leader are
+    /// woken only by a change.
     pub fn show(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
         self.pulse.set(leader, epoch, applied);
         let now = Leadership { leader, epoch };
@@ -223,8 +235,9 @@ impl Handle {
         self.room.clone().acquire_owned().await.ok()
     }
 
-    /// Proposes commands in their order, before any command that is proposed after this returns. They are not a transaction: each command
-    /// has its own verdict.
+    /// Proposes commands in their order, before the commands of any chunk that is proposed after this returns. A single call may
+    /// overtake them, because the loop takes the single calls of a batch first. They are not a transaction: each command has its
+    /// own verdict.
     pub fn propose(&self, writes: Vec<Keyed>, room: Option<OwnedSemaphorePermit>) -> Verdicts {
         let count = writes.len();
         let Some(room) = room else {
@@ -273,7 +286,8 @@ impl Handle {
         self.tell(Ask::IsLeader).await.unwrap_or(IsLeader::No)
     }
 
-    /// Returns whether an earlier attempt of this call may have been carried out, or may still be. If this is unknown, the result is true.
+    /// Returns whether an earlier attempt of this call may have been carried out, or may still be. If this is unknown, the result
+    /// is true. Only a false result lets the caller say that its call is surely not applied (P15).
     pub async fn may_have_been(&self, call: KeyedCall) -> bool {
         self.tell(|reply| Ask::MayHaveBeen { call, reply }).await.unwrap_or(true)
     }
@@ -312,7 +326,8 @@ impl Handle {
         answer.await.ok().flatten()
     }
 
-    /// Hands over leadership if this node leads, and ends the loop. Returns when the loop has ended.
+    /// Hands over leadership if this node leads, and ends the loop. Returns when the loop has ended. The order waits for room:
+    /// clients that fill the queue cannot keep a node from stopping.
     pub async fn stop(&self) {
         let stop = Ask::Call { id: self.next_call(), call: Call::Stop, to: To::Nobody };
         if self.asks.send(stop).await.is_ok() {
@@ -320,7 +335,8 @@ impl Handle {
         }
     }
 
-    /// Opens the place where a snapshot from a peer is written.
+    /// Opens the place where a snapshot from a peer is written. The lock may be held by a snapshot that is being written, so this
+    /// thread does not wait for it itself.
     pub async fn importer(&self) -> Result<Importer, SnapshotError> {
         let snapshots = self.snapshots.clone();
         let opening = move || snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).importer();
@@ -353,7 +369,8 @@ impl Handle {
         self.next_calls(1)
     }
 
-    /// Reserves `count` consecutive numbers, and returns the first.
+    /// Reserves `count` consecutive numbers, and returns the first. They are reserved in one step, because the answers of a chunk
+    /// are found by their distance from its first number.
     fn next_calls(&self, count: usize) -> CallId {
         CallId(self.last_call.fetch_add(count as u64, Ordering::Relaxed) + 1)
     }
@@ -364,7 +381,8 @@ impl Handle {
         self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await
     }
 
-    /// Makes a call for a role, which may wait. If the caller disconnects, the loop is informed.
+    /// Makes a call for a role, which may wait. If the caller disconnects, the loop is informed. Otherwise the caller could still
+    /// be granted the role, which would then be lost to all others for a ttl (P41).
     pub(super) async fn wait(&self, acquire: Acquire) -> Result<Granted<Role>, Denied> {
         let id = self.next_call();
         let (caller, to) = RoleCaller::new(id, self.gone.clone());
@@ -496,7 +514,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Returns None if the table has not changed.
+    /// Returns None if the table has not changed. This runs after every input of the loop, so a digest tells first whether there
+    /// is anything to copy.
     pub fn changed_in(&self, store: &Store) -> Option<Tokens> {
         let digest = store.tokens_digest();
         if digest == self.digest {

@@ -14,13 +14,30 @@
 //! `gone` reports callers that disconnected while they waited for a role.
 //!
 //! The loop runs on a separate thread, together with the transport's tasks: client work on other threads delays neither heartbeats nor
-//! acknowledgements. When the loop ends, for whatever reason, the process must end.
+//! acknowledgements. When the loop ends, for any reason, the process must end.
 //! - `handle` has the calls that other threads can make, `replies` delivers their answers, `answers` keeps the open calls of peers.
 //! - `run` starts the loop and reads its sources, `engine` owns the replica, `end` has the reasons why the loop ends.
 //! - `setup` has a node's settings and what it learns of its cluster; `clock` reads the clocks.
 //! - `snapshots` writes snapshots and backups, on separate threads; `transport` reaches the peers, over HTTP.
 //! - `feed` serves the readers of events, `channels` the listeners to messages.
 //! - `shown` has the types of the status, and `view` fills them; `chronicle` keeps and logs events, and `numbers` counts.
+//!
+//! The driver makes no decisions. It gives the replica one input at a time, with the time of this machine's clocks, and carries
+//! out the outputs in the order in which they were returned. A pass of the loop has four steps:
+//!
+//! ```text
+//!   run ──► read one source ──► Engine::handle ──► outputs: to the encoder, `Unsynced`, replies, feed, chronicle
+//!       ──► tick: timers that are due ──► the same
+//!       ──► flush: the writes of this pass go to the disk together, its appends go to the links
+//!       ──► has the loop ended?
+//! ```
+//!
+//! A change here must keep three things:
+//! - A message leaves through `Engine::send_when` only, which holds it back until the writes that it relies on are durable (P29,
+//!   I9).
+//! - Work whose time grows with the data runs on another thread, and its result comes back as an input (P49). While the loop
+//!   stands still, no beat leaves; after `dead_after` the followers give their leader up (P3).
+//! - Every queue into the loop has a bound, and a comment on the bound says what happens beyond it.
 
 mod answers;
 pub mod channels;

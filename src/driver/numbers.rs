@@ -11,7 +11,7 @@ use crate::types::{NodeId, Span, Time, WallTime};
 /// A reported maximum covers at least this time, and at most twice as much.
 const WINDOW: Span = Span::millis(30_000);
 
-/// The longest recent measurement. Old ones are dropped, so that one bad minute is not reported for ever.
+/// The longest recent measurement. Old ones are dropped, so that one bad minute is not reported forever.
 #[derive(Debug, Default)]
 pub struct Longest {
     since: Time,
@@ -33,6 +33,8 @@ impl Longest {
         }
     }
 
+    /// A window that has just ended is kept as `before`, so a maximum does not disappear at the moment at which a new window
+    /// begins.
     fn go_on(&mut self, now: Time) {
         let windows = now.since(self.since).0 / WINDOW.0;
         if windows > 0 {
@@ -64,7 +66,8 @@ pub struct Numbers {
     pub backups: Backups,
 }
 
-/// The values of the label `reason`.
+/// The values of the label `reason`. They are names in the metrics, so they stay as they are. A cause without a row is not
+/// counted.
 const REASONS: [(Cause, &str); 13] = [
     (Cause::Started, "started"),
     (Cause::Silence, "silence"),
@@ -81,7 +84,8 @@ const REASONS: [(Cause, &str); 13] = [
     (Cause::Replaced, "replaced"),
 ];
 
-/// Counters of this node's scheduled backups.
+/// Counters of this node's scheduled backups. They are atomic because the thread of the backups writes them, and any thread reads
+/// them.
 #[derive(Debug, Default)]
 pub struct Backups {
     pub failures: Counter,
@@ -181,6 +185,7 @@ impl Counting {
         }
     }
 
+    /// A round is complete when its last write is durable: writes become durable in their order (P29).
     pub fn durable(&mut self, numbers: &Numbers, upto: Seq, now: Time) {
         while let Some((_, began)) = self.rounds.front().copied().filter(|(seq, _)| *seq <= upto) {
             self.rounds.pop_front();

@@ -1,4 +1,11 @@
 //! Delivers the answers of the loop: of single calls, and of chunks of writes.
+//!
+//! ```text
+//!   Handle::call ──── id, To ───────────► Replies ◄── Out::Answer(id, …) ──► the caller that waits
+//!   Handle::propose ─ first id, calls ──► Replies ◄── Out::Answer(id, …) ──► when each has one: the stream
+//! ```
+//!
+//! The replica gives each call exactly one answer, also if the caller has gone; the answer is what removes the call from here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -76,6 +83,7 @@ impl Verdicts {
                     }
                     return verdicts;
                 }
+                // The loop has ended with this chunk. Its records may be in the log, and the next leader may commit them (P15).
                 Err(_) => Denied::Unknown,
             },
             Err(denied) => denied.clone(),
@@ -137,7 +145,8 @@ pub enum To {
 }
 
 impl To {
-    /// Sends the answer. If the caller has gone, returns what must be undone.
+    /// Sends the answer. If the caller has gone, returns what must be undone. Only a promise about a role is undone (P41). A
+    /// write stays written whether its caller hears of it or not, and a retry with its key gets the first answer.
     pub fn answer(self, answer: Result<Answer, Denied>) -> Option<Unheard> {
         match (self, answer) {
             (To::Role(reply), Ok(Answer::Role(granted))) => {
@@ -210,6 +219,8 @@ impl Replies {
         None
     }
 
+    /// The numbers of a chunk are consecutive (`Handle::next_calls`), so a call can only be in the last chunk that begins at or
+    /// below it.
     fn place_in_chunk(&self, call: CallId) -> Option<(CallId, usize)> {
         let (first, gathering) = self.chunks.range(..=call).next_back()?;
         let number = (call.0 - first.0) as usize;
@@ -249,8 +260,12 @@ impl RoleCaller {
         answer.unwrap_or(Err(Denied::Unknown))
     }
 
-    /// Returns the message for the loop, if one is needed. The answer may have arrived unread. If no answer can arrive any more, then
-    /// either the loop never received the call, or the loop has ended.
+    /// Returns the message for the loop, if one is needed. If no answer can arrive any more, then either the loop never received
+    /// the call, or the loop has ended.
+    ///
+    /// The order of the steps matters. The channel is closed before `Gone` is sent: the loop either takes the call after that,
+    /// and finds the channel closed, or has taken it already, and finds the number in `Gone`. The second look finds
+    /// an answer that came between the first look and the close.
     fn left(&mut self) -> Option<In> {
         let early = self.answer.try_recv();
         if matches!(early, Err(TryRecvError::Closed)) {

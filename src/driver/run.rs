@@ -33,9 +33,11 @@ pub struct Started {
 /// The operator's statements about the disk, for this start only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskWords {
-    /// The disk was copied, and the original will never start again.
+    /// The disk was copied, and the original will never start again. The copy is let in as a new disk all the same, since the
+    /// original may be in use after all (P27).
     pub adopt_copy: bool,
-    /// The disk's promises count, whatever it may have lost.
+    /// The disk's promises count, even if it may have lost some: for a cluster of which so many disks are doubted that no
+    /// majority is left to let them in (P27).
     pub trust_disk: bool,
 }
 
@@ -74,7 +76,9 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     start_on(setup, options)
 }
 
-/// Does the same on a given disk, which may be a simulated one.
+/// Does the same on a given disk, which may be a simulated one. The state is read before the loop's thread starts. What needs the
+/// loop's runtime is made on that thread, and `ready` brings an error back from there, so that a caller never gets a handle to a
+/// loop that did not start.
 pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartError> {
     let opened = storage::open(&options).map_err(StartError::Storage)?;
     close_to_others(&options.dir);
@@ -112,7 +116,9 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
                 }
             }
         });
-        // The disk is closed by now.
+        // The disk is closed by now: `run` has dropped the engine, and setting the state aside takes the lock on the directory
+        // again. The end is reported after that, because the process ends when it hears of it. Otherwise the next process could
+        // start with this state, and would be found out again (P25).
         if let Some(why) = lived {
             match why {
                 End::Fault(Fault::Odd) => {
@@ -121,6 +127,8 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
                 End::Fault(Fault::Forgot) => {
                     start_over(&options, "the log ended below what this disk had acknowledged to its leader");
                 }
+                // Any other end leaves the data in place. A stranger may have said that this node was removed (P51), and a newer
+                // version can read a record whose format this one does not know.
                 _ => {}
             }
             let _ = end.send(why);
@@ -167,6 +175,8 @@ struct Parts {
 }
 
 impl Parts {
+    /// The directory follows the log before the network starts, which makes a link to each member in the directory. In available
+    /// mode the topology file alone names the members (P43).
     fn assemble(self, desk: Desk) -> Result<(Engine, LoopSources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
         let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
@@ -178,6 +188,8 @@ impl Parts {
             setup.directory.follow(roster.cluster(), members);
         }
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
+        // One place is enough, because the replica orders one snapshot at a time. While the loop is busy, the snapshots' thread
+        // waits with its report.
         let (told, taken) = mpsc::channel(1);
         let tell = move |taken| drop(told.blocking_send(taken));
         let snapshot_writer = SnapshotWriter::start(snapshots.clone(), tell).map_err(StartError::Io)?;
@@ -215,7 +227,7 @@ impl Parts {
     }
 }
 
-/// Returns a random number that is not zero.
+/// Returns a random number that is not zero. The boot 0 is that of a greeting (`transport/greeting.rs`), which no process has.
 fn random_u64() -> Result<u64, StartError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(StartError::Random)?;
@@ -229,7 +241,8 @@ pub const ASKS_MOST: usize = 4096;
 /// with them, so that neither kind of client delays the other for long.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// All sources of inputs to the loop.
+/// All sources of inputs to the loop. `gone` is apart from `asks` because a disconnect must overtake the calls that wait there
+/// (P41). `chunks` is apart because one of its entries is up to 1,024 calls.
 #[derive(Debug)]
 pub struct LoopSources {
     pub asks: mpsc::Receiver<Ask>,
@@ -242,7 +255,10 @@ pub struct LoopSources {
     pub disk: watch::Receiver<DiskState>,
 }
 
-/// Runs until the end. Sources are read in the order of urgency: first the disk, then peers, and clients last.
+/// Runs until the end. Sources are read in the order of urgency: first the disk, then peers, and clients last. A report of the
+/// disk releases acknowledgements and approvals that clients and candidates wait for (P29). Timers run after every branch, so a
+/// flood from one source puts a timer off by one batch at most. `flush` comes last: writes that one pass has caused are synced
+/// together.
 pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
     let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
     let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
@@ -258,6 +274,8 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
                 let state = sources.disk.borrow_and_update().clone();
                 engine.disk_reports(state);
             }
+            // A timer that is due does not wait behind messages. The last branch waits for a timer only while no source has
+            // anything.
             () = tokio::time::sleep(due), if due.is_zero() => {}
             _ = sources.peers.recv_many(&mut peers, TAKEN_AT_ONCE) => {
                 peers.drain(..).for_each(|ask| engine.peer_asks(ask));

@@ -56,7 +56,8 @@ impl Member {
         }
     }
 
-    /// Parses `host:port`, with brackets around an IPv6 address. The address may come from another node, so an invalid one gives None.
+    /// Parses `host:port`, with brackets around an IPv6 address. The address may come from another node, so an invalid one gives
+    /// None. Anything beyond host and port, such as a path or a user, would change where calls go, and is invalid, too.
     pub fn at(id: NodeId, name: &str, address: &str) -> Option<Member> {
         let (host, port) = address.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
@@ -79,9 +80,11 @@ pub struct Directory {
     strangers: Mutex<BTreeMap<NodeId, Member>>,
 }
 
-/// More nodes than this never join one cluster at the same time.
+/// More nodes than this never join one cluster at the same time. Beyond it further ones are not remembered, and hear from this
+/// node only in the responses to their calls. Any caller can name an id, so the table needs a bound.
 const STRANGERS_MOST: usize = 16;
 
+/// The members at one moment. A reader keeps what it has got, while the loop puts another value in its place.
 #[derive(Clone, Debug)]
 pub struct KnownMembers {
     /// The id of the cluster, if the log has one.
@@ -124,7 +127,9 @@ impl Directory {
         }
     }
 
-    /// Returns the addresses where a member may be: where it belongs, the one in the topology file, and the one that the node states.
+    /// Returns the addresses where a member may be: where it belongs, the one in the topology file, and the one that the node
+    /// states. The order is that in which they are tried. An address in the log can be wrong, and correcting it takes a majority,
+    /// which may need this very node (P43).
     pub fn places(&self, id: NodeId) -> Vec<Member> {
         let founder = self.founders.iter().find(|founder| founder.id == id).cloned();
         let all = [self.known().member(id).cloned(), founder, self.stranger(id)];
@@ -145,7 +150,9 @@ impl Directory {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes over the members of the log, after it has grown or was cut off.
+    /// Takes over the members of the log, after it has grown or was cut off. A founder is where the topology file says, unless an
+    /// operator has moved it in the log (`pinned`). Strangers are forgotten; one that still differs from the log is met again at
+    /// its next call.
     pub fn follow(&self, cluster: ClusterId, members: &Members) {
         let place = |member: &crate::types::Member| {
             let by_file = self.founders.iter().find(|founder| founder.id == member.id && !member.pinned);
@@ -206,6 +213,7 @@ impl Wall {
     /// Returns the result of a call to that node, or None after the call's time limit if the wall dropped the call or its answer.
     pub async fn pass<T>(&self, node: NodeId, most: Duration, call: impl Future<Output = T>) -> Option<T> {
         let until = Instant::now() + most;
+        // The wall is looked at twice: one that rises while the call is under way drops the answer.
         if !self.hides(node) {
             let brought = call.await;
             if !self.hides(node) {
@@ -224,7 +232,8 @@ impl Wall {
     }
 }
 
-/// The settings of a node at its start. They are everything that the loop and the transport need of the configuration.
+/// The settings of a node at its start. They are everything that the loop and the transport need of the configuration. Nothing of
+/// them changes later, except what has a lock inside: the directory, the secrets, the certificates, the notices and the wall.
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,

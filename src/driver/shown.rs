@@ -1,4 +1,6 @@
 //! The types in which a node shows itself: response headers, status, measures, and remarks for an operator.
+//!
+//! Fields and remarks' subjects are part of the HTTP API (`docs/http-api.md`): programs read them, so their names stay.
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,7 +101,8 @@ impl Remarks {
         now >= self.next_look
     }
 
-    /// Takes the current findings, and returns those to be reported.
+    /// Takes the current findings, and returns those to be reported. A finding is reported once for as long as it lasts. If one
+    /// check does not show it, it counts as new when it returns.
     pub fn note(&mut self, now: Time, seen: Vec<String>) -> Vec<String> {
         let lasting: Vec<String> = seen.iter().filter(|remark| self.seen.contains(remark)).cloned().collect();
         let new = lasting.iter().filter(|remark| !self.told.contains(remark)).cloned().collect();
@@ -108,6 +111,8 @@ impl Remarks {
     }
 }
 
+/// The advice to form the cluster without the silent nodes is given only if the others are a majority, because such an order
+/// needs one, too (P9). If disks are doubted, `doubted` says what to do instead.
 pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
     if !waits.doubted.is_empty() {
         return None;
@@ -143,7 +148,8 @@ pub fn old_leases() -> String {
         .to_string()
 }
 
-/// A majority of the disks waits to be admitted, and no majority is left that can admit them.
+/// A majority of the disks waits to be admitted, and no majority is left that can admit them. A sound disk that is only silent is
+/// better than this order, so its node is to be started first (P27).
 pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
     if members.is_empty() {
         return None;

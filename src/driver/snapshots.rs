@@ -1,4 +1,10 @@
 //! Writes snapshots and scheduled backups, on separate threads.
+//!
+//! ```text
+//!   Out::Snapshot ──► thread `snapshots`: take ── Taken ──► the loop
+//!                         └── wakes ──► thread `merges`: merge_once, until no merge is due
+//!   Schedule ───────► thread `backups`: Handle::read ──► Copies::add
+//! ```
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -21,7 +27,8 @@ use crate::types::Index;
 /// The result of writing a snapshot.
 pub type Taken = Result<Index, SnapshotError>;
 
-/// Snapshots are written and merged on separate threads; the replica decides when one is due.
+/// Snapshots are written and merged on separate threads; the replica decides when one is due. A merge locks the chain only when
+/// it begins and when it ends (`merge_once`), so the next snapshot does not wait for it.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     jobs: SyncSender<(Boundary, SnapshotOrder)>,
@@ -99,7 +106,8 @@ impl Schedule {
     }
 
     fn copy(&self, handle: &Handle, setup: &Setup, runtime: &Runtime) {
-        // A node that has no data yet, or that stops, has nothing to back up.
+        // A node that has no data yet, or that stops, has nothing to back up. A local read needs no leader, so a node that is cut
+        // off still backs up what it has.
         let Ok(view) = runtime.block_on(handle.read(Level::Local)) else { return };
         if view.index == 0 {
             return;

@@ -1,4 +1,6 @@
 //! Read-only queries of the engine.
+//!
+//! They run on the loop's thread, so each shows one moment. No input is handled meanwhile, so each must be short.
 
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ impl Handle {
 }
 
 impl Engine {
+    /// Returns what this node knows about leadership. No node knows all of it: a caller asks each node and combines the answers
+    /// (`chronicle::changes`).
     pub(super) fn explain(&mut self) -> Explained {
         let entries = self.chronicle.entries();
         let core = self.replica.core();
@@ -49,6 +53,7 @@ impl Engine {
         let needed = if self.setup.settings.is_available() { 1 } else { core.quorum() };
         let others: Vec<NodeId> = self.setup.others().iter().map(|member| member.id).collect();
         let number = |node: NodeId| node.0;
+        // A follower does not know which nodes are behind or on hold, so the leader alone foretells who is next (P58).
         let heirs = match core.leader() == Some(self.me()) {
             true => succession(self.me(), &contenders, needed),
             false => Vec::new(),

@@ -1,4 +1,8 @@
 //! The headers of an envelope have the form `name field=value field=value`.
+//!
+//! Values are not escaped. They are numbers, epochs, positions, and words without a blank: the configuration checks the name of a
+//! cluster and an address before they get here. A reader ignores unknown fields, and of two fields with one name it takes the
+//! first.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +11,8 @@ use std::fmt::Write;
 use crate::protocol::Term;
 use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector, number};
 
-/// The maximum number of fields in one header: none of ours has half as many.
+/// The maximum number of fields in one header: none of ours has half as many. Further ones are ignored, so a long header costs no
+/// more memory than a short one.
 const FIELDS_MOST: usize = 24;
 
 pub struct FieldWriter {
@@ -21,6 +26,7 @@ impl FieldWriter {
         FieldWriter { text }
     }
 
+    /// The value must have no blank.
     pub fn put(mut self, field: &str, value: impl std::fmt::Display) -> FieldWriter {
         write!(self.text, " {field}={value}").expect("writing to a string does not fail");
         self
@@ -79,6 +85,7 @@ impl<'a> Fields<'a> {
         number(value).and_then(|number| T::try_from(number).ok()).ok_or_else(|| bad(field, value))
     }
 
+    /// Random numbers and digests use all 64 bits. They are compared and never counted up, so they do not need the bound of P50.
     pub fn hex(&self, field: &'static str) -> Result<u64, WireError> {
         let value = self.get(field)?;
         u64::from_str_radix(value, 16).map_err(|_| bad(field, value))

@@ -10,7 +10,7 @@ use crate::types::{Boot, ClusterId, Format, Incarnation, NodeId};
 pub struct ClusterHead {
     pub name: String,
     pub mode: String,
-    /// A digest of mode and timings.
+    /// A digest of mode and timings. Messages of a node with other settings are refused (`http/peer`).
     pub settings: u64,
     /// A digest of the ids in the topology file, without names and addresses: a dead node may get a new address. It is only compared if no
     /// log has the members of the cluster (P43), and if both nodes state it.
@@ -39,7 +39,8 @@ impl ClusterHead {
     }
 }
 
-/// An envelope without its message.
+/// An envelope without its message. `boot` tells processes of a node apart, `incarnation` its disks (P10); `admitted` says
+/// whether the sender's log has counted its disk; `format` is the newest format of records that the sender reads (P23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
     pub from: NodeId,

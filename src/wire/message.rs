@@ -1,5 +1,13 @@
 //! Encodes a message as one header line, and decodes it. Records and snapshots travel in the body: as the log's own lines, and as the
 //! snapshot's own files.
+//!
+//! A message has a name and its own fields. `attachment` tells from the line alone what the body is, before the body is read;
+//! `decode` then takes the line together with the body.
+//!
+//! ```text
+//!   append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=3 commit=10        body: three lines of the log
+//!   heartbeat term=7.1/5e02 round=88 lease=1500000 commit=13 heir=2 boundary=10
+//! ```
 
 use super::fields::WireError;
 use super::fields::{FieldWriter, Fields};
@@ -33,7 +41,8 @@ pub enum Attached {
     Difference(SnapshotMeta),
 }
 
-/// Returns the header line. `chain` is the checksum of the line before the first one in the body.
+/// Returns the header line. `chain` is the checksum of the line before the first one in the body. A node that is not there (an
+/// heir, a leader) is written as 0. A field that has no value is left out.
 pub fn encode(message: &Message, chain: u32) -> String {
     match message {
         Message::Heartbeat(Beat { term, round, lease, commit, heir, boundary, vector }) => {
@@ -112,6 +121,7 @@ pub fn encode_append(term: Term, prev: Position, chain: u32, count: usize, commi
     lines(FieldWriter::new("append").term(term), prev, chain, count).put("commit", commit).done()
 }
 
+/// `chain` lets the receiver check the lines before it has compared `prev` with its own log: damaged lines do not reach the loop.
 fn lines(writer: FieldWriter, prev: Position, chain: u32, count: usize) -> FieldWriter {
     writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
 }
@@ -127,7 +137,7 @@ fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -
     }
 }
 
-/// A build that knows only one version ignores a digest of another one (P25).
+/// A build that knows only one version ignores a digest of another one (P25). It looks for `at`, and finds no such field.
 fn checked(writer: FieldWriter, Checkpoint { index, digest }: Checkpoint) -> FieldWriter {
     let Digest { version, value } = digest;
     let value = format_args!("{value:x}");
@@ -154,7 +164,8 @@ fn standing_of(writer: FieldWriter, standing: &Standing) -> FieldWriter {
         .vector(vector)
 }
 
-/// Returns what must be read from the body before the message can be decoded.
+/// Returns what must be read from the body before the message can be decoded. A name that is unknown has no body here, and
+/// `decode` refuses it.
 pub fn attachment(text: &str) -> Result<Attachment, WireError> {
     let fields = Fields::parse(text);
     match fields.name {
@@ -169,7 +180,8 @@ pub fn attachment(text: &str) -> Result<Attachment, WireError> {
     }
 }
 
-/// Returns whether only nodes whose histories may part send this message: in safe mode no node sends it.
+/// Returns whether only nodes whose histories may part send this message: in safe mode no node sends it. The caller checks this
+/// before it reads the body.
 pub fn needs_available_mode(text: &str) -> bool {
     matches!(Fields::parse(text).name, "poll" | "side" | "meet" | "merge" | "override")
 }
@@ -197,6 +209,7 @@ fn decode_lines(fields: &Fields<'_>, attached: Attached) -> Result<Message, Wire
         return Err(WireError::WrongBody { expected: "lines of the log" });
     };
     let (term, prev) = (fields.term()?, fields.position("prev")?);
+    // The core relies on records that follow each other (P50), and a peer may send anything.
     let contiguous = records.iter().zip(prev.index + 1..).all(|(record, index)| record.index() == index);
     if !contiguous || records.len() != fields.number::<usize>("count")? {
         return Err(WireError::WrongBody { expected: "as many records as the message says, without a gap" });
@@ -294,10 +307,12 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
             forgot: fields.find("forgot").map(|_| fields.flag("forgot")).transpose()?.unwrap_or_default(),
             ask: fields.find("ask").map(|_| fields.number("ask")).transpose()?,
         },
+        // The name goes into the answer and into logs, so little of it is kept.
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),
     })
 }
 
+/// If there is neither field, the sender has no digest at that boundary. `version` is missing for the first computation.
 fn checkpoint(fields: &Fields<'_>) -> Result<Option<Checkpoint>, WireError> {
     let (at, version) = match (fields.find("at"), fields.find("other_at")) {
         (Some(_), _) => ("at", 1),

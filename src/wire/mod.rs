@@ -3,8 +3,8 @@
 //! The bodies are the seed's. Five headers, the *envelope*, carry what safety needs beyond them:
 //!
 //! ```text
-//! Eldest-Cluster: eldest mode=safe settings=53e1c0…
-//! Eldest-From: 1 to=2 boot=9f… incarnation=4c… admitted=yes format=1
+//! Eldest-Cluster: eldest mode=safe settings=53e1c0… ids=8d02… at=10.0.0.1:9000
+//! Eldest-From: 1 to=2 boot=9f… incarnation=4c… admitted=yes cluster=e6… format=1
 //! Eldest-Message: append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=3 commit=10
 //! Eldest-Proof: …                                                     (if the cluster has a secret)
 //! Eldest-Head-Proof: …                                                (the same, only on calls)
@@ -15,6 +15,13 @@
 //!
 //! Every message is one-way for the protocol. An HTTP response may carry a message back, in the same headers, if the answer is at hand;
 //! otherwise the answer is sent as a separate call.
+//!
+//! This module only makes and reads values of headers. `driver/transport` sends them, `http/peer` receives them, and says what is
+//! refused.
+//!
+//! Versions understand each other by three rules: a reader ignores fields that it does not know; a missing field has
+//! a meaning where older versions leave it out; a value with a new meaning gets a new field, like the digest of another
+//! computation (`checked` in `message.rs`).
 
 mod fields;
 mod head;
@@ -30,8 +37,9 @@ pub use proof::{
 };
 pub use route::{Packet, Route};
 
-/// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were last together. It
-/// must fit into the head that a server reads; a longer one is not sent, and this is logged.
+/// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were last
+/// together. It must fit into the head that a server reads (`http/server/connection.rs`). Nothing checks it before sending: the
+/// receiver refuses the head of a longer one, and the sender logs that.
 pub const MESSAGE_BYTES_MOST: usize = 48 << 10;
 
 /// The names of the envelope's headers, in the lower case in which they travel.

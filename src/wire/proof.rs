@@ -27,9 +27,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::types::NodeId;
 
-/// The maximum number of sessions stored for each peer: one for each of its processes and connections in the recent past.
+/// The maximum number of sessions stored for each peer: one for each of its processes and connections in the recent past. Beyond
+/// it the oldest is dropped. If it was in use, its next call is refused with a challenge, and repeated in a new session.
 const SESSIONS_MOST: usize = 8;
-/// The distance by which a call may arrive behind the newest counter: more than a peer has open calls at once.
+/// The distance by which a call may arrive behind the newest counter: more than a peer has open calls at once. A call that is
+/// later than this is refused as a repetition. `ReplayWindow` has one bit for each, so 64 is also the most.
 const WINDOW: u64 = 64;
 
 type Key = [u8; 32];
@@ -65,6 +67,7 @@ impl ProofSecret {
         hasher.finalize()
     }
 
+    /// Both ids are in the key, so a proof for one node is not valid at another, and a node cannot return a proof to its maker.
     fn session(&self, from: NodeId, to: NodeId, challenge: &Challenge, nonce: u128) -> Key {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(b"session");
@@ -143,6 +146,7 @@ pub struct Hello<'a> {
     pub body: &'a [u8],
 }
 
+/// `side` says whether it is a call, its head or its answer, so that one is never taken for another.
 fn hash(key: &Key, side: &[u8], counter: u64, hello: &Hello<'_>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(side).update(&counter.to_le_bytes());
@@ -158,7 +162,8 @@ fn head_hash(key: &Key, counter: u64, hello: &Hello<'_>, proof: &str) -> blake3:
     hash(key, b"head", counter, &Hello { body: proof.as_bytes(), ..*hello })
 }
 
-/// The hasher for a streamed body: its last 32 bytes prove the ones before, and that they belong to this call.
+/// The hasher for a streamed body: its last 32 bytes prove the ones before, and that they belong to this call. The counter ties
+/// it to the call whose head was proved before the body was read.
 fn body_mac(key: &Key, call: u64) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(b"stream").update(&call.to_le_bytes());
@@ -190,6 +195,7 @@ impl Session {
         Session { key, name, counter: AtomicU64::new(0) }
     }
 
+    /// Each call has its own counter, repeated calls too: the server takes a counter once.
     pub fn prove(&self, hello: &Hello<'_>) -> CallProof {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let hash = hash(&self.key, b"call", counter, hello);
@@ -203,7 +209,8 @@ impl Session {
         body_mac(&self.key, counter)
     }
 
-    /// Returns whether a response comes from a holder of the secret, and answers this very call.
+    /// Returns whether a response comes from a holder of the secret, and answers this very call. The counter is compared as well,
+    /// so an earlier answer of the same session is no answer to this call.
     pub fn checks(&self, counter: u64, hello: &Hello<'_>, proof: &str) -> bool {
         let Some((number, hex)) = proof.split_once(' ') else {
             return false;
@@ -252,7 +259,8 @@ impl HeadProof {
 pub struct ProofVerifier {
     secrets: Arc<Secrets>,
     me: NodeId,
-    /// The key of this process only: challenges of an earlier process mean nothing.
+    /// The key of this process only: challenges of an earlier process mean nothing. So no session outlives the process that
+    /// counts its calls, and no counter is taken a second time after a restart.
     process_key: Key,
     issued: AtomicU64,
     peers: Mutex<BTreeMap<NodeId, PeerSessions>>,
@@ -280,6 +288,8 @@ struct ReplayWindow {
 }
 
 impl ReplayWindow {
+    /// Returns whether the counter is new. Two calls that overtake each other are both taken; a counter that is too old to
+    /// remember counts as taken.
     fn accept(&mut self, counter: u64) -> bool {
         if counter > self.newest {
             let shift = counter - self.newest;
@@ -306,6 +316,8 @@ impl ProofVerifier {
         Challenge { number, mac: self.mac(from, number) }
     }
 
+    /// The peer's id is in it: a challenge for one node is not valid for another. Nothing needs to be stored to
+    /// recognize it.
     fn mac(&self, from: NodeId, number: u64) -> u128 {
         let mut hasher = blake3::Hasher::new_keyed(&self.process_key);
         hasher.update(&from.0.to_le_bytes()).update(&number.to_le_bytes());
@@ -321,7 +333,8 @@ impl ProofVerifier {
         self.accept(from, session, proof.counter).then_some(proof)
     }
 
-    /// Checks the proof of a call's head, whatever the body in `hello`. On None do as above, and do not read the body.
+    /// Checks the proof of a call's head, without regard to the body in `hello`. On None do as above, and do not read the body.
+    /// The counter is used up here, before the body has come: a copy of the call that arrives meanwhile is refused.
     pub fn check_head(&self, from: NodeId, hello: &Hello<'_>, text: &str, head: &str) -> Option<HeadProof> {
         let head = blake3::Hash::from_hex(head).ok()?;
         let proves =
@@ -355,6 +368,8 @@ impl ProofVerifier {
         Some(Shown { session: challenge.number, proof, given })
     }
 
+    /// Called only for a proof that is right. Otherwise a caller without the secret could use up the counters of a peer, or push
+    /// its sessions out of the table.
     fn accept(&self, from: NodeId, session: u64, counter: u64) -> bool {
         let mut peers = self.peers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let kept = peers.entry(from).or_default();
@@ -364,6 +379,7 @@ impl ProofVerifier {
         let fresh = kept.sessions.entry(session).or_default().accept(counter);
         while kept.sessions.len() > SESSIONS_MOST {
             if let Some((oldest, _)) = kept.sessions.pop_first() {
+                // Its counters are forgotten, so none of its calls may be taken again.
                 kept.floor = oldest;
             }
         }

@@ -83,7 +83,8 @@ impl Route {
         }
     }
 
-    /// Returns whether the response to a call with this message may carry an answer.
+    /// Returns whether the response to a call with this message may carry an answer. The response to any other call is empty and
+    /// is sent at once.
     pub fn expects_answer(message: &Message) -> bool {
         matches!(
             message,
@@ -95,7 +96,8 @@ impl Route {
         )
     }
 
-    /// Returns the number that a call and its answer have in common.
+    /// Returns the number that a call and its answer have in common. Even where peers prove nothing, an answer that names the
+    /// number was made by the process that is called at that member's address (P51).
     pub fn number(message: &Message) -> Option<u64> {
         match message {
             Message::Heartbeat(Beat { round, .. }) | Message::HeartbeatReply(BeatReply { round, .. }) => {
@@ -139,7 +141,8 @@ impl Packet {
     }
 }
 
-/// Returns the body in the seed's own form, which a reader of the traffic expects.
+/// Returns the body in the seed's own form, which a reader of the traffic expects. No node reads it: everything that counts is in
+/// the envelope.
 fn seed_body(envelope: &Envelope, message: &Message) -> String {
     match message {
         Message::Willing { .. } | Message::Claim(_) => format!("{{\"node_idx\": {}}}", envelope.from.0),

@@ -13,11 +13,13 @@ use crate::storage::node::SentDifference;
 use crate::storage::snapshot::Export;
 use crate::wire::Packet;
 
+/// The size of the pieces of a stream. With those that wait, a snapshot takes about 1.5 MiB of memory, however large it is.
 const CHUNK: usize = 256 << 10;
-/// The number of chunks that are read before the network takes them.
+/// The number of chunks that are read before the network takes them. Beyond it the reading thread waits.
 const AHEAD: usize = 4;
 /// The fixed part of a transfer's time limit; a second is added for each `BYTES_PER_SECOND_LEAST` bytes.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A slower transfer is cut off, and the protocol begins it again.
 const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -91,6 +93,8 @@ impl Chunks {
         self.send(chunk.into())
     }
 
+    /// The proof is made of what was sent, and comes last. A stream that was cut off has none, so the receiver never takes a part
+    /// for the whole.
     fn end(&mut self) -> io::Result<()> {
         self.give()?;
         match self.mac.take() {

@@ -1,4 +1,9 @@
 //! Checks which node answers at an address, before that address goes into the log (P43).
+//!
+//! A wrong address in the log would count against every majority. So the leader first sends a message that no node knows, with
+//! all headers of a call. A node checks cluster, certificate, id, mode and proof before it reads the message, and refuses each
+//! with its own words. The refusal of the message itself says that all the others have passed. The message never reaches that
+//! node's loop.
 
 use std::fmt;
 use std::sync::Arc;
@@ -60,7 +65,8 @@ async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     judge(answered, setup.secret.is_none() || poster.has_session())
 }
 
-/// `proves`: the called node has asked for a proof, or this node has no secret.
+/// `proves`: the called node has asked for a proof, or this node has no secret. A node without a secret refuses the greeting in
+/// the same words. In a cluster that has one no other node would talk to it, but it would count for majorities.
 fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
     match answered {
         Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => match proves {
@@ -70,7 +76,7 @@ fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
         Err(Fault::Refused(_, said)) if said == post::NO_REASON => Err(Stranger::NoNode),
         Err(Fault::Refused(_, said)) => Err(Stranger::Another(said)),
         Err(Fault::Unreachable(error)) => Err(Stranger::NotReached(post::cause(&error))),
-        // A node refuses this message, whatever it thinks of the caller.
+        // A node refuses this message, even from a caller that it accepts.
         Ok(()) | Err(Fault::Unreadable(_) | Fault::Swallowed) => Err(Stranger::NoNode),
     }
 }

@@ -1,4 +1,8 @@
 //! Everything that is sent to one peer.
+//!
+//! Four tasks serve a link: two carry small messages, one carries appends, one watches the peer's port. So a large append delays
+//! no heartbeat, and appends leave in order because one task sends them. States are sent by tasks of the engine, which need a
+//! permit. All tasks of a link end when the link is replaced or removed; a state that is being sent ends by itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,6 +121,7 @@ impl Link {
         }
     }
 
+    /// A packet that fails is not sent again. The protocol repeats it if it still matters.
     async fn carry(&self, packet: &Packet) {
         let far = self.watch.round_trip().unwrap_or_default();
         match self.poster.post(packet, far).await {
@@ -151,6 +156,7 @@ impl Link {
                 if let Some(why) = eldest_tls::explain(error) {
                     self.note(Some(why));
                 }
+                // The watch finds out whether the port refuses: a dead leader is then given up at once (P3).
                 if error.is_connect() {
                     self.watch.probe();
                 }
@@ -220,6 +226,7 @@ impl TransferPermit {
         }
     }
 
+    /// The replica then calls the merge off and says what to change. Otherwise both sides would hold their service forever (P48).
     async fn tell_too_large(&self, bytes: u64) {
         let to = self.link.poster.peer();
         let _ = self.link.tell.send(Arrived::TooLarge { to, bytes }).await;

@@ -52,7 +52,8 @@ impl LogBox {
         self.more.notify_one();
     }
 
-    /// Returns the next append, joined with the appends that directly follow it.
+    /// Returns the next append, joined with the appends that directly follow it. The first append goes alone if it is larger than
+    /// a call may be: otherwise it would never leave.
     pub async fn take(&self) -> LogPacket {
         loop {
             if let Some(packet) = self.take_joined() {
@@ -70,6 +71,7 @@ impl LogBox {
         while let Some(next) = queue.pop_front() {
             size += next.lines.len();
             let last = followers.last().map_or(joined.last, |packet: &LogPacket| packet.last);
+            // A call names one term, and lines behind a gap would not be taken (P5).
             if next.term != joined.term || next.prev != last || size > self.most {
                 queue.push_front(next);
                 break;

@@ -15,6 +15,11 @@
 //!   in `log`; `bulk` streams a state.
 //! - `post` makes one call: headers, proof, time limit, and the message in the response.
 //! - `watch` notices when a peer's process dies. `greeting` asks which node answers at an address, before the address goes into the log.
+//!
+//! The protocol needs two things of a transport (C30): a refused port is noticed at once, and a message is rather dropped than
+//! delivered late. So each queue is short and drops the oldest, and each call has a time limit that grows only with its size and
+//! the distance of the peer. No call is repeated here, except once for a new session: the protocol sends again what still
+//! matters.
 
 mod bulk;
 mod greeting;
@@ -45,7 +50,8 @@ pub use post::Arrived;
 
 /// The maximum number of messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
-/// The time without an answer at one address before another address of the peer is tried.
+/// The time without an answer at one address before another address of the peer is tried. So a peer is tried at each address for
+/// at least this long.
 const ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 
 /// The links to all peers. All threads read them, and only the loop changes them.
@@ -61,7 +67,8 @@ pub struct Network {
 #[derive(Debug)]
 struct Running {
     link: Arc<Link>,
-    /// The address where the peer belongs.
+    /// The address where the peer belongs. It stays the same while the peer is called elsewhere, so that a change of other
+    /// members leaves the link alone.
     home: String,
     /// The address where it is called now.
     authority: String,
@@ -79,7 +86,8 @@ impl Network {
         Ok((network, arrived))
     }
 
-    /// Follows the members after nodes were added, removed or moved. Must be called on the loop's runtime.
+    /// Follows the members after nodes were added, removed or moved. Must be called on the loop's runtime. A link stays as long
+    /// as its member and the member's address do: a new one would lose its session, its connections and what waits in its queues.
     pub fn follow(&self, setup: &Arc<Setup>) {
         let members = setup.others();
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
@@ -108,6 +116,7 @@ impl Network {
         drop(links);
         let places = setup.directory.places(peer);
         let at = places.iter().position(|place| place.authority() == now).map_or(0, |at| at + 1);
+        // The addresses are tried in turn. Behind the last one the first comes again.
         let Some(next) = places.get(at).or(places.first()).filter(|next| next.authority() != now) else {
             return;
         };
@@ -134,6 +143,7 @@ impl Network {
     fn start_link(&self, setup: &Arc<Setup>, member: &Member, home: String) -> Running {
         let authority = member.authority();
         let (client, tell) = (self.client_for(setup, member.id), self.tell.clone());
+        // A port that refuses says that the peer's process is dead only at the address where the peer belongs.
         let (link, tasks) = Link::start(setup.clone(), member, authority == home, client, tell);
         Running { link, home, authority, since: Instant::now(), _tasks: tasks }
     }
@@ -151,6 +161,7 @@ impl Network {
         links.get(&to).map(|running| running.link.clone())
     }
 
+    /// Messages to a node without a link are dropped: the protocol sends again what still matters.
     pub fn send(&self, packet: Packet) {
         if let Some(link) = self.link(packet.sender.to) {
             link.control.push(packet);
@@ -163,7 +174,8 @@ impl Network {
         }
     }
 
-    /// Returns the permit to send a state to that peer, unless one of its kind is being sent.
+    /// Returns the permit to send a state to that peer, unless one of its kind is being sent. A state is large, and a second one
+    /// to the same peer would only slow down the first.
     pub fn permit(&self, to: NodeId, kind: TransferKind) -> Option<TransferPermit> {
         self.link(to)?.permit(kind)
     }

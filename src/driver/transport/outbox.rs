@@ -20,9 +20,10 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&self, packet: Packet) {
         let mut queue = self.queue();
-        // If a newer message of the same kind makes older ones obsolete, only the newest is sent: heartbeats, the end of a log, the side
-        // of a node, the answer whether it would do as a leader. For a peer that is far away more of them are produced than calls can
-        // carry.
+        // If a newer message of the same kind makes older ones obsolete, only the newest is sent: heartbeats, the end of a log,
+        // the side of a node, the question whether the peer would approve this node. For a peer that is far away more of them are
+        // produced than calls can carry, and a question that waits behind older ones is answered too late to count. Claims,
+        // approvals and other answers stay: each has its own meaning.
         if let Some(kind) = superseded_kind(&packet.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }
@@ -39,6 +40,8 @@ impl Outbox {
             let taken = {
                 let mut queue = self.queue();
                 let taken = queue.pop_front();
+                // Two tasks take from this queue, and many calls of `notify_one` may have left a single permit. The task that
+                // takes a message wakes the other one for the rest.
                 if !queue.is_empty() {
                     self.more.notify_one();
                 }

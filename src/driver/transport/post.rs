@@ -1,4 +1,9 @@
 //! One call to one peer: headers, proof, time limit, and the message that its response may bring.
+//!
+//! ```text
+//!   try_post ── 401 with a challenge ──► a session ──► try_post once more
+//!      └── 200 ──► is it proved? ──► is it that node? ──► the message, if there is one
+//! ```
 
 use std::error::Error;
 use std::iter::successors;
@@ -46,7 +51,9 @@ pub enum Fault {
     Unreadable(&'static str),
 }
 
-/// A connection attempt may take as long as a peer may be silent; then it is repeated (C30).
+/// A connection attempt may take as long as a peer may be silent; then it is repeated (C30). There is no proxy and no redirect,
+/// because a call is for this very node. The library repeats nothing: it would send a proof again whose counter the server takes
+/// once.
 pub fn client(timing: &Timing, tls: ClientConfig) -> Result<Client, reqwest::Error> {
     Client::builder()
         .no_proxy()
@@ -100,6 +107,8 @@ impl Poster {
         patience(&self.setup.settings.timing, round_trip) + extra
     }
 
+    /// Sends a packet with a proof, if the peer asks for one. The second refusal counts: a wrong secret must not repeat calls
+    /// without end.
     pub async fn prove_and_post(
         &self,
         packet: &Packet,
@@ -138,7 +147,8 @@ impl Poster {
         self.read(packet.route, response, proved).await
     }
 
-    /// Builds the headers of a stream, and the hasher for the proof of its body.
+    /// Builds the headers of a stream, and the hasher for the proof of its body. The head is proved with an empty body, because
+    /// the body is not known yet: its last bytes prove it.
     pub fn prove_stream(&self, packet: &Packet) -> Result<(HeaderMap, Option<Hasher>), Fault> {
         let from = packet.sender.encode();
         let (path, message) = (packet.route.path(), packet.message.as_str());
@@ -148,7 +158,7 @@ impl Poster {
         Ok((headers, proved.map(|(proof, session)| session.stream_mac(proof.counter))))
     }
 
-    /// Sends a stream with a proof in its last bytes.
+    /// Sends a stream with a proof in its last bytes. A wall that rises while the stream runs cuts it short.
     pub async fn stream(
         &self,
         route: Route,
@@ -213,6 +223,7 @@ impl Poster {
             return Ok(None);
         }
         let body = read_body(response).await?;
+        // The proof is checked before anything in the response is decoded.
         if let Some((session, counter)) = proved {
             let (cluster, from, message) = (text(header::CLUSTER), text(header::FROM), text(header::MESSAGE));
             let hello = Hello { path: route.path(), cluster, from, message, body: &body };
@@ -226,6 +237,7 @@ impl Poster {
             return Ok(None);
         }
         let sender = Sender::decode(text(header::FROM)).map_err(|_| Fault::Unreadable("the sender"))?;
+        // The address may belong to another node by now.
         if sender.from != self.to {
             return Err(Fault::Unreadable("another node answers at this address"));
         }
@@ -266,6 +278,7 @@ impl Poster {
     }
 }
 
+/// The body is counted as it arrives, because any server at that address may send more than it has announced.
 async fn read_body(mut response: reqwest::Response) -> Result<Bytes, Fault> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Fault::Unreachable)? {

@@ -1,5 +1,15 @@
 //! Keeps an idle connection to one peer. When the peer's process dies, the system closes the connection, and a new dial shows whether the
 //! port still listens. Nothing is sent over the connection.
+//!
+//! ```text
+//!   dial ── connected ──► wait until the connection ends ──► dial again at once
+//!        ── reset ──────► dial again at once: a dying process closes its connections before its port
+//!        ── refused ────► Arrived::Refused ──► rest, dial again
+//!        ── silence ────► rest, dial again with twice the time limit, at most `dead_after` (C30)
+//! ```
+//!
+//! A second connection in a row that ends at once is followed by a rest. Refused ports alone count as a death: silence may be the
+//! network.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -31,7 +41,8 @@ pub struct Watch {
     /// The duration of the last successful dial in microseconds, or that of its repetition if that was faster; zero before the first.
     round_trip: AtomicU64,
     connected: AtomicBool,
-    /// Whether this address is the peer's own: a port that refuses elsewhere proves nothing.
+    /// Whether this address is the peer's own: a port that refuses elsewhere proves nothing. A process that was moved away leaves
+    /// a port that refuses, and lives.
     proves: bool,
     wanted: Notify,
 }
@@ -126,6 +137,7 @@ impl Watch {
         dialled
     }
 
+    /// At least one microsecond, because zero means that no dial has succeeded.
     fn note_round_trip(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.round_trip.store(micros.max(1), Ordering::Relaxed);
@@ -145,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the peer ends the connection, for whatever reason, or a check is requested.
+    /// Waits until the peer ends the connection, for any reason, or a check is requested.
     async fn wait_for_end(&self, mut stream: TcpStream) {
         let mut byte = [0];
         let answered = tokio::select! {
