@@ -36,6 +36,8 @@ pub struct Query<'a> {
 
 impl<'a> Query<'a> {
     /// `known` are the names that this route takes.
+    /// Names are compared as they are sent, undecoded: no client encodes them, and an encoded one is refused
+    /// as unknown.
     pub fn parse(text: Option<&'a str>, known: &[&str]) -> Result<Query<'a>, Problem> {
         let mut query = Query::default();
         let mut seen = Vec::new();
@@ -86,6 +88,7 @@ impl<'a> Query<'a> {
     }
 }
 
+/// In a query `+` is a blank, as forms and most libraries write it; in a path it is a plus sign.
 fn decode_plus<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, Problem> {
     let wrong = || Problem::field(name, "the value is not UTF-8 in percent encoding");
     match value.contains('+') {
@@ -119,6 +122,8 @@ fn limit(value: &str) -> Result<usize, Problem> {
 }
 
 /// Does the same for a new name, which must be visible.
+/// A name that shows nothing could not be typed again, nor told apart in a list. Reads and deletes do not
+/// check this.
 pub fn new_name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
     let name = name_after(path, prefix, what)?;
     match is_blank(&name) {
@@ -159,6 +164,8 @@ pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Encodes a name as one segment of a path.
+/// `/` is encoded as well: the name stays one segment, and a role named `a/renew` is not taken for an
+/// operation.
 pub fn encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -175,6 +182,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// Returns whether a URL library would remove a segment: `.` or `..`, encoded or not.
+/// The first test keeps the common path cheap: each such segment begins with a dot or with `%2`.
 pub fn has_dot_segments(path: &str) -> bool {
     if !path.contains("/.") && !path.contains("/%2") {
         return false;
@@ -206,6 +214,7 @@ pub fn url_safe(target: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `%` stays as it is: what is encoded already must not be encoded twice.
 fn is_url_safe(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=:@/?%".contains(&byte)
 }

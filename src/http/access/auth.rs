@@ -3,6 +3,12 @@
 //! - The admin token, which is in a node's settings, may do everything.
 //! - A client's token, `eldest_<id>_<secret>`, may do what its grants say; it is looked up in the state that this node has applied (P56).
 //! - A caller without a credential may do what the settings grant to everybody.
+//!
+//! ```text
+//!   Authorization ─► Shown    nothing, right, unknown token, wrong     by this node's tokens, at once, for every call
+//!        guard ───► Principal  who it is, and the grants                an unknown token is looked up at the leader first
+//!        check ───► Asked      is it covered?                           once by the guard, and by handlers for each operation
+//! ```
 
 use std::fmt;
 
@@ -31,7 +37,11 @@ pub enum Shown {
     Nothing,
     Right(Principal),
     /// It looks like a token, but this node does not know it: it must be checked again.
+    /// The token may have been made a moment ago, or revoked: only the leader's state says which. Its header
+    /// is kept for the second look.
     UnknownToken(HeaderMap),
+    /// The secret does not match, the token has ended, or the credential has another form. The leader is not
+    /// asked.
     Wrong,
 }
 
@@ -39,7 +49,7 @@ pub enum Shown {
 #[derive(Clone, Debug)]
 pub struct Principal {
     pub who: Who,
-    /// A missing list grants everything.
+    /// A missing list grants everything. Only the admin token has no list.
     grants: Option<Grants>,
 }
 
@@ -98,6 +108,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
+/// The id is part of the token, so a node finds the row without comparing the secret with every row.
 fn parts(given: &[u8]) -> Option<(TokenId, &[u8])> {
     let rest = std::str::from_utf8(given).ok()?.strip_prefix(TOKEN)?;
     let (id, secret) = rest.split_once('_')?;
@@ -159,10 +170,14 @@ impl Principal {
     }
 
     /// Checks that each operation of the command is granted.
+    /// One operation without a grant refuses the whole command: a batch is applied as a whole or not at all
+    /// (P12).
     pub fn check_command(&self, command: &Command) -> Result<(), Problem> {
         of_command(command).try_for_each(|asked| self.check(&asked))
     }
 
+    /// A caller without a credential gets 401, since a credential may help. A known caller gets 403, with its
+    /// own grants, which are no secret to it.
     fn refusal(&self, asked: &Asked) -> Problem {
         let needs = asked.to_string();
         if self.is_anonymous() {

@@ -1,6 +1,14 @@
 //! One table has the permission that each route needs: the router is built from it, so that no route is without a need.
 //!
 //! Calls of other nodes are proved in another way, and reach none of these routes.
+//!
+//! ```text
+//!   TABLE: method, pattern ─► Need ── with the path and query of a call ──► Asked ── covered by the grants? ──► handler
+//!                                     command of a body ── each operation ──► Asked ── covered? ─► the log
+//! ```
+//!
+//! The description of the API is made from the table as well (`openapi`), so it names the grant that is
+//! really checked.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,6 +30,8 @@ pub enum Need {
     /// An order of an operator.
     Order,
     /// The verb on single items: the handler checks each item that the call is about.
+    /// The guard only turns away callers that have the verb nowhere: the body says which items the call is
+    /// about, and it is not read for a caller without any such grant.
     Some(Verb),
     /// The verb on all items of the area.
     All(Verb, Area),
@@ -53,6 +63,8 @@ const ELECT: &str = "/elect";
 const REMOVE: &str = "/remove";
 
 /// HEAD is answered for every GET route, and needs the same.
+/// A test compares the routes with the described operations, and the router panics in a test if a row has no
+/// handler.
 pub const TABLE: [Row; 61] = [
     ("GET", "/", Need::Nothing),
     ("GET", "/ui/{*file}", Need::Nothing),
@@ -157,6 +169,7 @@ fn name(pattern: &str, path: &str) -> Result<Cow<'static, str>, Problem> {
 }
 
 /// Finds the prefix among the other parameters, which the handler checks. The handler also refuses a second prefix.
+/// Without a prefix the call asks for everything, and needs a grant for everything.
 fn prefix(uri: &Uri) -> Result<Cow<'static, str>, Problem> {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     let pair = pairs.find(|pair| pair.split_once('=').map_or(*pair, |(name, _)| name) == "prefix");
@@ -170,6 +183,8 @@ pub fn of_command(command: &Command) -> impl Iterator<Item = Asked<'_>> {
 }
 
 /// Returns the permissions for the item that changes, the lease that a document is to end with, and the role in whose name it is written.
+/// Without the last two a caller could bind documents to leases, and write in the name of roles, that it has
+/// no right to (P54, P59).
 fn of_operation(operation: &Operation) -> impl Iterator<Item = Asked<'_>> {
     let (ending, holder) = match operation {
         Operation::PutDoc { ending, holder, .. } => (ending.with.as_ref(), holder.as_ref()),
@@ -189,6 +204,7 @@ fn write(area: Area, name: &str) -> Asked<'_> {
     Asked::Named(Write, area, Cow::Borrowed(name))
 }
 
+/// An operation that is not listed needs an order, so a new operation is closed until it gets a row here.
 fn changed_by(operation: &Operation) -> Asked<'_> {
     match operation {
         Operation::CreateUser(user) => write(Users, &user.name),

@@ -2,6 +2,14 @@
 //!
 //! Both are bounded for all callers together and for each address by itself, so that one address leaves room for the others. Behind a
 //! proxy all clients have one address; its share is large.
+//!
+//! ```text
+//!   Callers ── Weak ──► Caller, one for each address ◄── Arc ── ConnectionPlace, Held
+//!      └── Shared: the counts of all callers together ◄────────────┘
+//! ```
+//!
+//! A caller lives as long as a connection or a body of its address. Then everything that is known of the
+//! address is forgotten, also that it is a peer's: the next connection proves it again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,6 +26,8 @@ const RESERVE: usize = 64;
 const RESERVE_EACH: usize = 16;
 
 /// The number of addresses at which unused ones are removed; afterwards this happens at twice the number that was left.
+/// So the work for each new address stays constant on average, and the table has at most twice as many
+/// entries as are in use.
 const LOOKED_THROUGH_AT: usize = 64;
 
 /// The amount in use, by one caller or by all.
@@ -25,6 +35,8 @@ const LOOKED_THROUGH_AT: usize = 64;
 struct Used(AtomicUsize);
 
 impl Used {
+    /// The amount is added before it is compared, so the sum never exceeds the bound. Two callers at once may
+    /// both be refused although one of them would have fitted.
     fn take(&self, more: usize, most: usize) -> bool {
         let before = self.0.fetch_add(more, Ordering::Relaxed);
         let fits = before.saturating_add(more) <= most;
@@ -77,6 +89,7 @@ pub struct Caller {
     reserve: Used,
     bytes: Used,
     /// A caller at this address has proved to be a node of this cluster.
+    /// Peers that the topology lists by a name are recognized only by this.
     is_peer: AtomicBool,
 }
 
@@ -111,6 +124,7 @@ impl Callers {
 
     /// Takes a place for a connection from this address, one of the reserve if necessary. There are `extra` places if the address belongs
     /// to another node, or if a caller there has proved to be one.
+    /// The address's own count comes first: an address with a full share does not touch the count of all.
     pub fn place(&self, from: IpAddr, is_peer: bool, extra: usize) -> Option<ConnectionPlace> {
         let (caller, shared) = (self.caller(from), &self.shared);
         let extra = if is_peer || caller.is_peer() { extra } else { 0 };
@@ -163,6 +177,7 @@ impl Callers {
 }
 
 /// Returns the configured part, or half of the whole.
+/// Half, so that two addresses are needed to use up everything.
 fn part(told: usize, whole: usize) -> usize {
     if told == 0 { whole.div_ceil(2) } else { told.min(whole) }
 }
@@ -183,6 +198,7 @@ impl Caller {
     }
 
     /// For a response that already exists and must be sent in any case: the outcome of a write.
+    /// The count may exceed its bound by this. Further bodies are refused until it is below again.
     pub fn hold_anyway(self: &Arc<Caller>, bytes: usize) -> Held {
         self.bytes.take(bytes, usize::MAX);
         self.shared.bytes.take(bytes, usize::MAX);
@@ -192,6 +208,7 @@ impl Caller {
 
 impl Held {
     /// Returns false if there is no memory left for more.
+    /// The memory that is held already stays held if there is no room for more.
     pub fn grow(&mut self, more: usize) -> bool {
         let Caller { shared, bytes, .. } = &*self.caller;
         if !bytes.take(more, shared.bytes_each) {

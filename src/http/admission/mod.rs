@@ -6,6 +6,13 @@
 //! - `timeouts` bounds how long a connection may be silent or slow.
 //! - `refused` counts wrong credentials by address, and failed handshakes.
 //! - `traffic` counts what was asked and how it was answered, by route.
+//!
+//! A refusal of this folder is 429, or a constant 503 for a connection, and is given before anything of the
+//! call has reached a log (P15). There is no queue in front of a bound: a client that is refused at once can
+//! try another node, and a queue would fill with calls whose callers have given up.
+//!
+//! Calls of peers meet only the bound of connections: clients that fill a node must not keep its peers from
+//! being heard. `peer` has its own bounds.
 
 mod callers;
 mod places;

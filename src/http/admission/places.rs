@@ -55,6 +55,7 @@ pub enum Sharer {
     /// All callers without a token.
     NoToken,
     /// All callers with a token that this node does not know.
+    /// If each counted by itself, a caller could make up tokens, and would have no share.
     UnknownToken,
 }
 
@@ -151,6 +152,7 @@ impl Places {
         Arc::new(Places { bound, most, shares, taken: Mutex::default() })
     }
 
+    /// The counts are raised only once all bounds allow it, so there is nothing to take back.
     pub fn take(self: &Arc<Places>, sharers: Sharers) -> Result<Place, Problem> {
         let mut taken = self.taken();
         if taken.all >= self.most {
@@ -243,6 +245,7 @@ impl PlacesByName {
             known.by_name.retain(|_, places| places.strong_count() > 0);
             known.look_through_at = LOOKED_THROUGH_AT.max(2 * known.by_name.len());
         }
+        // A name without a taken place is forgotten, so the table is bounded by the places that callers keep.
         let places = Places::new(self.bound, self.most, self.shares);
         known.by_name.insert(name.clone(), Arc::downgrade(&places));
         places

@@ -1,5 +1,9 @@
-//! Refused credentials, counted by address. A caller that goes on guessing is refused, and fills neither the audit log nor the
-//! leader's time. A call with a valid credential is never counted, and never refused because of other callers at its address.
+//! Refused credentials, counted by address. A caller that goes on guessing is refused, and fills neither the
+//! audit log nor the leader's time. A call with a valid credential is never refused because of other callers
+//! at its address.
+//!
+//! A second table of this type bounds the lines of the audit log about calls with a valid credential and
+//! without the grant (`Context::denied`). Beyond it those calls get the same answer, and no line.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,11 +17,14 @@ use crate::metrics::Counter;
 
 /// A program with an old token tries a few times; a secret of 256 bits is not found in a million tries.
 const MOST: u32 = 20;
+/// It begins with the first refusal of an address.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// The maximum number of remembered addresses. All further addresses are counted as one.
 const ADDRESSES_MOST: usize = 4096;
 
+/// The key is None for all calls whose address is not known, and for all addresses beyond the bound of the
+/// table.
 #[derive(Debug, Default)]
 pub struct Refused(Mutex<HashMap<Option<Origin>, Counts>>);
 
@@ -29,6 +36,7 @@ struct Counts {
 
 impl Refused {
     /// Counts one more, and returns whether it is within the limit.
+    /// Windows that are over are removed only when the table is full: until then a lookup is enough.
     pub fn add(&self, origin: Option<Origin>, now: Instant) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
@@ -44,6 +52,8 @@ impl Refused {
     }
 
     /// Returns whether the address has reached the limit for now.
+    /// It is asked before an unknown token is looked up at the leader, so guesses from one address cost the
+    /// leader some 20 calls in a minute.
     pub fn is_full(&self, origin: Option<Origin>, now: Instant) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&origin).is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))

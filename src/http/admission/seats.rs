@@ -9,6 +9,11 @@
 //! | reads | 12/32 | all other reads |
 //! | lists | 64 | pages of many items, until the last byte of the response was sent to the client |
 //! | waits | as many again as `limits.requests`, but no more than the leader lets wait | callers that wait for a role |
+//!
+//! The parts of 32 add up to 32: renewals, orders, writes and reads together are `limits.requests`, and lists
+//! and waits come on top. Renewals have a part that no other call can take, because a holder whose renewals
+//! are refused stops believing in its lease. Orders have one, because an operator has to get through when
+//! clients fill the node.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
@@ -23,6 +28,7 @@ use crate::http::answer::Problem;
 use crate::types::WAITERS_MOST;
 
 /// Each holds a page of up to 4 MiB, and the text around it.
+/// So all of them together hold some hundred megabytes at most.
 const LISTS_MOST: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,8 @@ pub enum Class {
 const CLASSES: usize = 6;
 
 /// The caller and its seat, carried in the request's extensions.
+/// The seat is referred to weakly: the front keeps it, and gives it back when the response exists, even if
+/// the request's head is kept for longer, as streams do.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     pub sharers: Sharers,
@@ -51,11 +59,14 @@ pub struct Seats([Arc<Places>; CLASSES]);
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
+    /// It is exchanged when the call begins to wait.
     place: Mutex<Place>,
 }
 
 impl Class {
     /// Returns None for a call that asks where to send clients: it is answered even without room for clients.
+    /// The class follows from method and path alone, so that a call can be refused before its grants are
+    /// judged and its body is read. A path that is no route gets a class, too.
     pub fn of(method: &Method, path: &str) -> Option<Class> {
         if matches!(path, "/livez" | "/readyz" | "/leader") {
             return None;
@@ -90,6 +101,7 @@ impl Class {
         }
     }
 
+    /// At least one, so that no class is closed on a node with a small limit.
     fn most(self, requests: usize) -> usize {
         let of_32 = |parts: usize| (requests * parts / 32).max(1);
         match self {
@@ -166,6 +178,8 @@ impl Seat {
     }
 
     /// The call waits from here on, so its seat becomes free.
+    /// The place for waiting is taken before the other one is given back. If there is none, the call keeps
+    /// its seat, and is refused.
     fn wait(&self) -> Result<(), Problem> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = self.seats.of(Class::Waits);
@@ -189,6 +203,7 @@ impl Admitted {
 
 // Long reads go through many rows: they take turns, and leave threads for the connections.
 
+/// A read of many rows takes milliseconds, and a thread that runs it serves no connection meanwhile.
 #[derive(Debug)]
 pub struct LongReads {
     turns: Semaphore,
@@ -206,6 +221,7 @@ impl LongReads {
         // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         match Handle::current().runtime_flavor() {
+            // `block_in_place` panics there, because no other thread could take over. Tests run in this way.
             RuntimeFlavor::CurrentThread => work(),
             _ => block_in_place(work),
         }

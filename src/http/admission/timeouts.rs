@@ -6,10 +6,23 @@
 //! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 also sends frames that begin no head).
 //! - With no open request and no byte moving, it has the idle time-out. It must be longer than the time for which
 //!   clients keep idle connections, since their calls would race with the closing.
-//! - If the reader does not take a response, the answer time-out ends the connection. Only bytes of responses count: frames
-//!   that a client may send for ever, such as pings, do not. On HTTP/1 nothing else is written.
-//! - If the client's host does not acknowledge written bytes for long enough, the connection ends, if a call requested this: bytes
-//!   that move into a buffer do not show that the client is alive.
+//! - If the reader does not take a response, the answer time-out ends the connection. Only bytes of responses
+//!   count: frames that a client may send forever, such as pings, do not. On HTTP/1 nothing else is written.
+//! - If the client's host does not acknowledge written bytes for long enough, the connection ends, if a call
+//!   requested this: bytes that move into a buffer do not show that the client is alive.
+//!
+//! ```text
+//!   state of the connection                        it ends after
+//!   no request has been complete                   header, from the beginning
+//!   a request is open                              no limit: the call has its own
+//!   a later head has begun, on HTTP/1              header, from the first byte of the head
+//!   none of these                                  idle, from the last byte
+//!   in addition: a response is not taken           answer, from the last progress of its reader
+//! ```
+//!
+//! All values are written by the tasks that move bytes and read by the timer of the connection. They are
+//! relaxed atomics: a value that is read a moment late delays the end of a silent connection. A request that
+//! begins at the very end may still be answered, because the connection is shut down in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -97,6 +110,8 @@ impl ConnectionTimeouts {
         self.closed_by_peer.load(Ordering::Relaxed)
     }
 
+    /// Bytes that arrive while a request is open are its body, or a pipelined head that is not read before
+    /// the response.
     pub fn read_some(&self) {
         let now = self.now();
         self.moved.store(now, Ordering::Relaxed);
@@ -109,6 +124,8 @@ impl ConnectionTimeouts {
         self.wrote_at(self.now());
     }
 
+    /// On HTTP/2 the bytes may be frames of any kind, so only the body itself tells of progress
+    /// (`Untaken::goes_on`).
     fn wrote_at(&self, now: u64) {
         self.moved.store(now, Ordering::Relaxed);
         if !self.http2.load(Ordering::Relaxed) {
@@ -160,6 +177,7 @@ impl ConnectionTimeouts {
     }
 
     /// Returns the first time at which a deadline can pass.
+    /// No deadline can arise that is earlier than this, so a check after this time misses none.
     pub fn first_deadline(&self) -> Duration {
         self.header.min(self.idle).min(self.answer)
     }
@@ -171,6 +189,7 @@ impl ConnectionTimeouts {
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        // The idle time begins with the response, however long the call took.
         self.0.moved.store(self.0.now(), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }

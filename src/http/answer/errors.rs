@@ -1,4 +1,13 @@
 //! Turns what the node and the store refuse, and what cannot be parsed, into the problem that a client receives.
+//!
+//! ```text
+//!   Denied       by the node: not leading, no majority, too much …   421, 429, 503: surely not applied; 504: unknown
+//!                about roles, tokens and members                     401, 409, 410: by the state, like a rejection
+//!   Rejection    by the store: exists, precondition …                4xx, 507
+//!   BadCommand   by the parser                                       400, 413
+//! ```
+//!
+//! Each enumeration is matched without a wildcard, so a new refusal cannot be forgotten here.
 
 use std::borrow::Cow;
 
@@ -13,6 +22,7 @@ use crate::protocol::MembersRefusal;
 use crate::store::{self, BadCommand, BadField, Reason, Rejection};
 
 /// Why a call was not answered here: refused by the node, which may be worth another try, or failed for good.
+/// The difference matters to `dispatch`: only a `Denied` about leadership leads to another attempt.
 #[derive(Debug)]
 pub enum CallFailure {
     Denied(Denied),
@@ -138,6 +148,7 @@ fn members(refusal: MembersRefusal) -> Problem {
 }
 
 /// Adds the holder of a role to a problem, with the same members as in the answer to a holder.
+/// A caller that is refused learns who holds the role, and can decide whether to wait without another call.
 fn with_holder(problem: Problem, held: &HeldBy) -> Problem {
     let leader = held.by.as_ref().and_then(|role| serde_json::to_value(holder(role)).ok());
     problem
@@ -241,6 +252,7 @@ pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(Code::Unauthorized, detail).header(WWW_AUTHENTICATE, challenge)
 }
 
+/// The path is the caller's text, so it is shortened before it is repeated.
 pub fn unknown_route(path: &str) -> Problem {
     const SHOWN: usize = 100;
     let shown: String = path.chars().take(SHOWN).collect();

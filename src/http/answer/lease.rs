@@ -1,4 +1,8 @@
 //! Roles and processes as responses show them: fields from the state, and fields that only the leader knows.
+//!
+//! The state has what records say: the holder, its token, the ttl. How much of a lease is left is counted by
+//! the leader alone, in memory (P38, P39). So these fields are null in an answer of another node, and never a
+//! guess.
 
 use std::fmt::Write;
 
@@ -79,6 +83,7 @@ pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: KnownLease) 
 
 pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: KnownLease) -> ProcessShown<'a> {
     let new = &process.new;
+    // A process was last heard when its lease began again: what is gone of the ttl is how long ago that was.
     let seen = |left: Span| {
         let silent = new.ttl.0.saturating_sub(left.0);
         date_text(WallTime(known.wall.0.saturating_sub(silent)))
@@ -98,6 +103,7 @@ pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: KnownLease) -
 }
 
 /// The lease right after a grant or a renewal.
+/// The node that grants is the leader, so its own clock is the leader's clock.
 pub fn just_now(left: Span) -> KnownLease {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let wall = WallTime(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX));

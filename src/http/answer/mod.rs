@@ -3,6 +3,10 @@
 //! - `response` has the bodies of plain responses, and the headers about the node and its state.
 //! - `problem` has the error codes, and writes problems; `errors` turns what the node and the store refuse into problems.
 //! - `stream` writes events one after the other, and `lease` shows roles and processes.
+//!
+//! A handler returns a problem as an error and never as bytes. What the problem has to say about the node
+//! (the leader, the request's id) is added in `server::front`, so the same refusal reads the same on every
+//! route.
 
 mod errors;
 pub mod lease;

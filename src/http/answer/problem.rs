@@ -1,5 +1,9 @@
 //! Errors as `application/problem+json` (RFC 9457). A handler returns a [`Problem`]. It is turned into bytes in only one place, where the
 //! request's id and the leader are known.
+//!
+//! ```text
+//!   handler: Problem ─► an empty response that carries it ─► guard: looks at its code ─► front: leader, id ─► bytes
+//! ```
 
 use std::borrow::Cow;
 
@@ -18,6 +22,7 @@ pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/prob
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
 /// The codes by which clients distinguish errors. They are stable: a code is never renamed and never changes its meaning.
+/// The name of a code is part of the API: the clients in all languages decide by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     BadJson,
@@ -164,6 +169,8 @@ impl Code {
     }
 
     /// Returns whether the same call may succeed later, unchanged.
+    /// It follows from the status: 408, 421, 429 and 503 say that nothing was applied. After a 504 the same
+    /// call may be sent with its idempotency key only.
     pub fn retryable(self) -> bool {
         matches!(self.row().1, 408 | 421 | 429 | 503 | 504)
     }
@@ -192,6 +199,7 @@ pub struct Surroundings<'a> {
 }
 
 /// The maximum length of a problem's text, in bytes: the text may repeat the caller's input, and is kept for later questions.
+/// A caller could otherwise make the node keep and log texts of the size of a body.
 const SAID_MOST: usize = 4096;
 
 impl Problem {
@@ -219,6 +227,7 @@ impl Problem {
     }
 
     /// Adds the line number in a stream. It replaces a number that counts within the line.
+    /// A problem of JSON counts lines within its text, and in a stream each text is one line.
     pub fn at_line(mut self, number: u64) -> Problem {
         self.0.members.retain(|(name, _)| *name != "line");
         self.with("line", number)
@@ -236,6 +245,8 @@ impl Problem {
     }
 
     /// Sets the leader that the answering node learned from this very call.
+    /// It goes before the leader that the node sees when the response is written: the node may not have
+    /// noticed the change.
     pub fn leader(mut self, leader: NodeId) -> Problem {
         self.0.leader = Some(leader);
         self

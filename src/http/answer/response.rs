@@ -21,6 +21,7 @@ pub const AGE: HeaderName = HeaderName::from_static("eldest-age-ms");
 /// An earlier call with the same key was answered; this response repeats its result.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The number of lines at the end of a chunk that were not taken because another node leads. Sent between nodes.
+/// Those lines have reached no log, so the node that forwarded them decides them again.
 pub const NOT_TAKEN: HeaderName = HeaderName::from_static("eldest-not-taken");
 /// The ttl of a document, its remaining time, and the lease that it ends with.
 pub const TTL: HeaderName = HeaderName::from_static("eldest-ttl-ms");
@@ -53,6 +54,7 @@ pub fn stored(value: &impl Json) -> Response<Body> {
 }
 
 /// Writes a command's position in the log, and its result.
+/// The result is JSON already, and is put in as it is.
 pub fn push_command(text: &mut String, written: &Written) {
     let (position, reply) = (written.position, &written.reply.json);
     // The result of a batch is the array of its operations' results; the result of a single command is an object.
@@ -73,6 +75,7 @@ pub fn empty() -> Response<Body> {
 }
 
 /// Wraps text of the store without a copy.
+/// A document has up to 1 MiB; the state and all of its readers share one copy.
 pub fn shared(text: Text) -> Bytes {
     struct Shared(Arc<str>);
     impl AsRef<[u8]> for Shared {
@@ -104,6 +107,8 @@ fn epoch_value(epoch: Epoch) -> HeaderValue {
 }
 
 /// Makes a header value of text that this node has produced.
+/// A text that a header cannot hold gives an empty value, and no failure: the response is worth more than its
+/// header.
 pub fn value_of(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }

@@ -60,11 +60,14 @@ impl Format {
     }
 
     /// Writes the reason why the stream ends. The client may reconnect.
+    /// An error inside a stream cannot have a status, because the status was sent with the head. So it is an
+    /// event, and the last one.
     pub fn end(self, code: &str, detail: &str) -> Bytes {
         self.event("error", None, json!({"code": code, "detail": detail, "retryable": true}))
     }
 
     /// Writes an empty message that keeps the connection alive.
+    /// A client's parser skips both: a comment in one form, an empty line in the other.
     pub fn sign_of_life(self) -> Bytes {
         Bytes::from_static(match self {
             Format::Sse => b":\n\n",

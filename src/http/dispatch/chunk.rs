@@ -3,6 +3,14 @@
 //! The lines of a chunk are decided in their order, as one round. If leadership changes meanwhile, some lines at the end may have been
 //! refused, and are surely not applied. They are judged again after the lines before them, and a line that was sent is never sent again
 //! (C7, P15).
+//!
+//! ```text
+//!   verdicts      ok   ok   refused  unknown │ no leader  no leader
+//!                 └── decided: each is said ─┘ └ surely in no log: judged again, in order, by the next leader
+//! ```
+//!
+//! The loop judges the lines of a chunk in order. So once a line has a verdict other than "no leader",
+//! judging an earlier line again would put it after that line; it keeps its refusal instead.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -20,6 +28,7 @@ use crate::http::request::{
 use crate::store::Command;
 
 /// The maximum size of another node's answer to a chunk: the results of its lines, or problems that name their fields.
+/// A longer answer is not read, and the outcome of all lines is unknown then.
 const ANSWER_MOST: usize = 16 << 20;
 
 /// The time for asking the loop whether earlier attempts of lines have happened, for all lines of a chunk. Without an answer the outcome
@@ -38,6 +47,8 @@ pub struct Decided {
 }
 
 /// Decides a chunk. This always ends: all attempts together have the time of one call.
+/// A chunk that another node forwards is never forwarded again; what it could not decide goes back as not
+/// taken, and that node decides about it.
 pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk: Chunk) -> Decided {
     let mut decided = Decided::default();
     let deadline = Instant::now() + context.limits.request_timeout;
@@ -71,6 +82,7 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
 }
 
 /// Makes a separate call of the chunk, for the node that decides it.
+/// The lines keep their numbers in the stream of the client, so problems name the right line.
 fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) -> ClientRequest {
     let mut parts = head.clone();
     parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
@@ -97,6 +109,7 @@ async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<Lin
 #[derive(Debug)]
 pub struct Proposed {
     count: usize,
+    /// They never reach the loop. Their problems are put between the verdicts, at their places.
     wrong: Vec<(usize, Problem)>,
     /// The verdicts of the lines that are not wrong.
     verdicts: Verdicts,
@@ -107,6 +120,7 @@ impl Proposed {
     pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
         let (owner, principal) = (KeyOwner::of(head), principal(head));
         let room = context.handle.room().await;
+        // After the wait for room, which may be long: the token may have been revoked meanwhile (P56).
         let still_let_in = context.is_still_let_in(&principal);
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
@@ -143,6 +157,8 @@ pub fn is_open(verdict: &LineVerdict) -> bool {
 }
 
 /// Returns the number of lines up to the last decided one: no line after it has reached a log.
+/// A line that is not a command does not count: it never reached the loop, so it does not show how far the
+/// loop has come.
 pub fn decided(verdicts: &[LineVerdict]) -> usize {
     let is_wrong = |verdict: &LineVerdict| matches!(verdict, Err(CallFailure::Problem(_)));
     let last = verdicts.iter().rposition(|verdict| !is_open(verdict) && !is_wrong(verdict));
@@ -168,6 +184,8 @@ async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem,
 }
 
 /// Repeats the leader's results, for the lines that it has taken.
+/// A result is believed only if there is one for each line that was taken. Otherwise it is not known which
+/// line a result belongs to, and all of them are unknown.
 async fn repeat(
     context: &Context,
     head: &Parts,
@@ -184,6 +202,7 @@ async fn repeat(
         decided.text.push_str(&text);
         return taken;
     }
+    // The whole chunk was refused before its lines were read: each line gets that problem, with its number.
     let refusal: Option<Map<String, Value>> = match parts.status {
         StatusCode::OK => None,
         _ => serde_json::from_str(&text).ok(),

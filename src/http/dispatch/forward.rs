@@ -1,6 +1,15 @@
 //! Forwards a call to the leader, in one hop, and answers with its response. If another node becomes leader first, no response is expected
 //! any more: a former leader answers all its open calls when it learns of the new leader, unless it hangs. A call without a response is
 //! not sent again (C7), unless it has a key by which the next leader recognizes it.
+//!
+//! ```text
+//!   what came back                            what it shows                        what follows
+//!   it could not be dialled                   nothing was sent                     wait for a leader, judge again
+//!   421                                       surely not applied (P15)             wait for a hand-over, judge again
+//!   any other response, whole                 the leader has decided               it is the answer
+//!   nothing, or half a response               it may have been applied             the next leader for a read or a key, else 504
+//!   another node leads, and nothing has come  the same                             the same
+//! ```
 
 use std::fmt::Display;
 
@@ -24,6 +33,8 @@ use crate::http::url::url_safe;
 use crate::types::NodeId;
 
 /// The request headers that are forwarded, with the body. The others concern only the client and this node.
+/// The credential is among them: the leader judges the call again by its own state. `Host` is not: the leader
+/// is called by its own address.
 const PASSED_ON: [HeaderName; 11] = [
     ACCEPT,
     AUTHORIZATION,
@@ -65,11 +76,14 @@ pub struct What<'a> {
 const ANSWERS_LATE: Duration = Duration::from_millis(50);
 
 /// The same for a call that may not be repeated.
+/// Its client gets 504 afterwards, so it is worth waiting longer for the answer.
 const LAST_CHANCE: Duration = Duration::from_millis(500);
 
+/// If both are there, the answer counts: it says more than a change of leader.
 pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwarded, Problem> {
     let Setup { wall, .. } = &*context.setup;
     if wall.hides(leader) {
+        // As long as a dial to a host behind a real partition would take.
         sleep(context.dial_timeout()).await;
         return Ok(Forwarded::NotSent);
     }
@@ -86,6 +100,7 @@ pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<F
 }
 
 /// Returns when another node leads, and has led for the time `late`.
+/// The other node must still lead after the pause: a view that changes for a moment gives up no call.
 async fn is_replaced(context: &Context, leader: NodeId, late: Duration) {
     let mut leadership = context.handle.leadership();
     let by_another = |now: &Leadership| now.leader.is_some_and(|leads| leads != leader);
@@ -101,6 +116,8 @@ async fn is_replaced(context: &Context, leader: NodeId, late: Duration) {
     }
 }
 
+/// The response is read as a whole before anything of it is passed on. If it breaks off, the client gets an
+/// answer that says so, and not half of another one.
 async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwarded, Problem> {
     let request = what.request;
     let Some(url) = context.url(leader) else {
@@ -120,12 +137,15 @@ async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwa
             Ok(answer) => Ok(Forwarded::Answered(answer)),
             Err(error) => unanswered(what, leader, &error),
         },
+        // This error alone shows that no byte of the call has left. A time-out or a broken connection does
+        // not.
         Err(error) if error.is_connect() => Ok(Forwarded::NotSent),
         Err(error) if error.is_builder() => Err(Problem::field("path", "the path cannot be passed on")),
         Err(error) => unanswered(what, leader, &error),
     }
 }
 
+/// Headers that are not listed do not travel, so a client cannot make the statements that this node adds.
 fn passed_on(context: &Context, request: &ClientRequest, to: NodeId) -> HeaderMap {
     let mut passed = HeaderMap::with_capacity(PASSED_ON.len() + 2);
     for name in PASSED_ON {

@@ -14,6 +14,10 @@
 //! Judging again is no retry of something that may have happened: each path back to the start is one on which it is certain that nothing
 //! of the call has reached a log (P15). Once a write was sent, or was taken here, no path leads back, except for a write with an
 //! idempotency key, by which the next leader recognizes it. From then on no refusal says that the write surely was not applied.
+//!
+//! The refusals that end the wait say what was missing: 421 if the node that leads was not to be asked, 503
+//! `no_leader` or `no_quorum` if no leader was found in time. They are true of the whole call, because no
+//! attempt before had an effect. If one was sent and not answered, the refusal becomes 504.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -26,6 +30,8 @@ use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::protocol::Mode;
 
 /// The pause before looking again if no change of leadership is seen: a cancelled hand-over shows no change.
+/// A change may also come between the look at the leader and the wait for a change; then this pause ends the
+/// wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The node that has decided.
@@ -54,6 +60,7 @@ where
 }
 
 /// Does the same if the result of `local` is not an answer yet.
+/// `local` runs once for each attempt in which this node leads.
 pub async fn settle<T, H, F>(
     context: &Context,
     request: &ClientRequest,
@@ -68,8 +75,12 @@ where
     let mut unanswered = false;
     let unknown = || outcome_unknown("a leader that has been replaced took the call and did not answer");
     match find(context, request, kind, no_forward, local, &mut unanswered).await {
+        // The refusal is about the last attempt. An earlier one was sent and not answered, so of the whole
+        // call it is not known whether it was applied (P15, "another leader").
         Ok(Settled::Elsewhere(response)) if unanswered && is_refusal(response.status()) => Err(unknown()),
         Err(problem) if unanswered && is_refusal(problem.code().status()) => Err(unknown()),
+        // An earlier call of the client with the same key may be in the log of this node, although this call
+        // was refused.
         Err(problem) if kind != CallKind::Read => Err(doubted(context, request, problem).await),
         settled => settled,
     }
@@ -82,6 +93,8 @@ fn is_refusal(status: StatusCode) -> bool {
 
 /// A refusal means that the call was surely not applied. This is true of the attempt, but not of the call if an earlier attempt with the
 /// same key may still be applied (P15). A redirect is not a refusal.
+/// It is asked at the end, when the refusal is certain: an earlier attempt may reach this node's log while
+/// this call waits.
 async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -> Problem {
     let refused = matches!(problem.code().status().as_u16(), 429 | 503);
     let Ok(Some(call)) = request.idempotent_call() else { return problem };
@@ -111,6 +124,7 @@ where
     let what = What { request, kind, may_repeat: may_repeat(request, kind) };
     loop {
         let attempt = Instant::now();
+        // The pulse is read without a call to the loop: a follower forwards without waking its loop.
         let denied = match context.other_leader() {
             Some(leader) => Denied::NotLeader { leader },
             None => match timeout_at(request.deadline, still_let_in(context, request, &local)).await {
@@ -125,6 +139,7 @@ where
             Denied::NotLeader { leader } => match forward::call(context, what, leader).await? {
                 Forwarded::Answered(response) => return Ok(Settled::Elsewhere(response)),
                 Forwarded::NotSent => (context.leaderless_patience(), Denied::NoLeader),
+                // That node leads no longer, or not yet: a hand-over may be under way there.
                 Forwarded::NotLeader => (context.hand_over_patience(), denied),
                 Forwarded::Unanswered => {
                     *unanswered |= kind != CallKind::Read;
@@ -143,6 +158,8 @@ where
         if Instant::now() >= request.deadline.min(began + patience) {
             return Err(denied.into());
         }
+        // A waiting call holds its body. If there is no place, it gets the answer that waiting might have
+        // avoided.
         let Ok(_place) = context.waiting.take(request.sharers()) else {
             return Err(denied.into());
         };
@@ -151,6 +168,8 @@ where
 }
 
 /// A call may have waited for a leader, so its caller is judged again before the call takes effect.
+/// This is the last of the three looks at the token (P56). It runs where the call takes effect: a follower
+/// that lags may not know that the token was revoked.
 async fn still_let_in<T, H, F>(
     context: &Context,
     request: &ClientRequest,
@@ -166,6 +185,7 @@ where
 
 /// Returns whether another leader may be asked, too. In available mode the first leader may have taken the call on its own side, and
 /// a call that two sides take is not recognized as the same.
+/// An order is never sent twice: it has no key by which the next leader could recognize it.
 fn may_repeat(request: &ClientRequest, kind: CallKind) -> bool {
     match kind {
         CallKind::Read => true,

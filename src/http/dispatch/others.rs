@@ -1,4 +1,8 @@
 //! Asks all other nodes at once, in one hop. A node that does not answer in time is left out, and the reason is reported.
+//!
+//! The nodes are asked at the same time, so the call takes as long as its slowest node, and at most `within`.
+//! Each node is asked once, and asks no further nodes: `Eldest-Forwarded` says that the call is to stay
+//! there.
 
 use std::time::Duration;
 
@@ -36,6 +40,7 @@ pub struct Question<'a> {
 pub struct Silence {
     pub why: String,
     /// The node was asked, and may still carry out the call.
+    /// A message to a channel may still be delivered there (`routes::channels`).
     pub is_open: bool,
 }
 
@@ -112,6 +117,7 @@ async fn call(
         return Err(Silence::over(format!("it answers {}", status.as_u16())));
     }
     let mut answer = BytesMut::new();
+    // The node has answered, so the call is over there, even if this node cannot read the answer.
     while let Some(piece) = response.chunk().await.map_err(|_| Silence::over("its answer broke off"))? {
         answer.extend_from_slice(&piece);
         if answer.len() > question.bytes_most {

@@ -8,6 +8,10 @@
 //! ```
 //!
 //! So lines keep their order. If another node leads, chunks are sent to it one after the other.
+//!
+//! The order is kept although several chunks are open, because `Proposed::new` puts a chunk into the loop's
+//! queue before it returns, and the next one is proposed after that. After a change of leadership all open
+//! chunks are awaited first: a line that is judged again must not come before a line that is still open.
 
 use std::collections::VecDeque;
 
@@ -21,6 +25,7 @@ use crate::http::request::{Chunk, Context};
 
 /// The maximum number of open chunks of one stream: one is judged, one is sent to disks and followers, one returns from there, and one has
 /// just arrived.
+/// More would only wait: the loop decides eight chunks of all streams at a time.
 const UNDER_WAY_MOST: usize = 4;
 
 /// A chunk with fewer lines waits until no other chunk is open: a round of a few lines costs as much as one of many.
@@ -51,12 +56,14 @@ impl Pipeline<'_> {
     }
 
     /// Returns whether this number of lines should be decided now. More lines may be added if they are not `full`.
+    /// A first chunk goes at once, so a client that sends one line and waits for its answer is not delayed.
     pub fn wants(&self, lines: usize, full: bool) -> bool {
         let enough = full || lines >= LINES_LEAST;
         lines > 0 && (self.is_empty() || enough && self.under_way.len() < UNDER_WAY_MOST)
     }
 
     /// Takes a chunk, and returns the results that are decided by then.
+    /// At another leader there is one call for each chunk. Two at once could arrive in either order.
     pub async fn add(&mut self, chunk: Chunk) -> String {
         if self.context.other_leader().is_some() {
             let mut text = self.finish().await;
@@ -69,6 +76,7 @@ impl Pipeline<'_> {
                 self.under_way.push_back(UnderWay { chunk, proposed, until, verdicts: None });
                 String::new()
             }
+            // The answers of earlier chunks come first: the client counts lines.
             Err(_) => {
                 let mut text = self.finish().await;
                 text.push_str(&self.refuse(&chunk).await);
@@ -120,6 +128,8 @@ impl Pipeline<'_> {
             all.extend(under_way.verdicts().await);
             chunks.push(under_way.chunk);
         }
+        // Over all open chunks together: a line that is decided in a later chunk shows that no earlier line
+        // may be judged again.
         let mut left = decided(&all);
         let (mut said, mut all) = (Decided::default(), all.into_iter());
         for chunk in chunks {

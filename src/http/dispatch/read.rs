@@ -1,4 +1,10 @@
 //! A read takes a view of the state at the requested level; the route looks up the data that it shows.
+//!
+//! ```text
+//!   local    this node's state, at once                                      Eldest-Age-Ms says how old it is
+//!   leader   the leader's state, if its lease lasts (P11)                    one hop
+//!   linear   the leader's state, after a round that began after the call     one hop, one round for all reads that wait (P13)
+//! ```
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response};
@@ -15,6 +21,8 @@ use crate::types::{LeaseName, Text};
 
 /// Looks something up in a frozen state. It runs after the read was confirmed, so that an error in the call is only reported once the
 /// leader has been found.
+/// It is a plain function: a read may be answered by another attempt, and nothing of an earlier one may be
+/// left in it.
 pub type Look = fn(&Store, &ClientRequest, &Query) -> Answer;
 
 /// The parameters that every read takes, in addition to those of its route.
@@ -27,6 +35,7 @@ pub struct Page {
 }
 
 /// A read of leases: first it finds the names in a frozen state, then it shows them with the times that the leader knows.
+/// The names come first, because the times are with the loop, which is asked once for all of them.
 pub struct LeaseRead {
     /// The route's parameters.
     pub params: &'static [&'static str],
@@ -116,6 +125,7 @@ async fn show_leases(
     if leases.is_list() { context.long_reads.run(show).await } else { show() }
 }
 
+/// A local read shows no times: only the leader counts leases, and its count is not in the log (P38).
 fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<KnownLease> {
     match times {
         None => vec![KnownLease::default(); page.names.len()],

@@ -1,4 +1,8 @@
 //! A write turns a call into a command, and the verdict on it into a response.
+//!
+//! The response of a write says which record it made (`Eldest-Epoch`, `Eldest-Index`) and how many disks have
+//! that record (`Eldest-Acks`). A replayed call made none: its response repeats the first result, and says
+//! so.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -42,6 +46,7 @@ async fn write_here(
     show: Show,
 ) -> Result<Response<Body>, CallFailure> {
     let call = request.idempotent_call()?;
+    // A command that cannot be parsed is refused here, at the leader: a follower forwards it unread.
     let written = context.handle.write(parse(request)?, call).await?;
     let mut response = show(&written);
     let headers = response.headers_mut();

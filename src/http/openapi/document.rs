@@ -1,4 +1,11 @@
 //! Builds the document once, from operations and schemas.
+//!
+//! ```text
+//!   operations.rs ─► paths, parameters, bodies, answers ─┐
+//!   schemas.json  ─► schemas                             ├─► /openapi.json
+//!   needs::TABLE  ─► the grant of each operation         │
+//!   Code::ALL     ─► the enumeration of codes            ┘
+//! ```
 
 use axum::http::Uri;
 use serde_json::{Map, Value, json};
@@ -100,6 +107,7 @@ fn parameters(path: &str, query: &str) -> Vec<Value> {
     in_path.chain(in_query).collect()
 }
 
+/// A parameter has the same type on every route, so it is described once.
 fn type_of(parameter: &str) -> Value {
     match parameter {
         "level" => json!({"enum": ["linear", "leader", "local"]}),
@@ -136,6 +144,7 @@ fn row_of(method: &str, path: &str) -> Option<(&'static str, Need)> {
 }
 
 /// Returns the need in the syntax of grants.
+/// A path with its braces removed is a call whose names are those of the parameters: `write roles/role`.
 fn need_of(method: &str, path: &str) -> Option<String> {
     let (pattern, need) = row_of(method, path)?;
     let uri: Uri = path.replace(['{', '}'], "").parse().ok()?;

@@ -1,5 +1,18 @@
 //! Other nodes call the seed's routes with an envelope. A call reaches the loop only after its cluster, its sender and, if there is a
 //! secret, its proof have been checked.
+//!
+//! ```text
+//!   envelope ─► wall ─► cluster, sender, certificate, mode ─► proof of the head ─► body ─► proof of the whole ─► decoded ─► loop
+//!                        └ 409, 403: what differs, in words                        └ a stream is checked as it arrives
+//! ```
+//!
+//! Any caller reaches what comes before the proof. So that must be cheap, and must not touch the protocol.
+//! The words of a refusal go to the operator of the other node, as that member's trouble: most such calls
+//! come from a node with a wrong configuration.
+//!
+//! A message whose kind is not known passes all checks and is refused as unreadable afterwards.
+//! `driver::greet` depends on that: it sends such a message to an address, and takes this very refusal as the
+//! answer of a node that has checked the caller (P43).
 
 mod transfer;
 
@@ -54,6 +67,8 @@ pub struct PeerEndpoint {
     /// Differences of states that are arriving: each is held in memory.
     differences: Arc<Places>,
     /// The time that a response waits for the loop's answer: one heartbeat interval. After that the answer is sent as a separate call.
+    /// So a beat is answered in its response if the loop is not delayed, and a response that is late holds no
+    /// connection of the peer.
     hold: Duration,
     wall: Arc<Wall>,
 }
@@ -123,6 +138,8 @@ impl PeerEndpoint {
         }
     }
 
+    /// The order is that of causes: a call of another cluster is not asked for its mode, and a node at a
+    /// wrong address learns which node it has reached.
     fn check(&self, request: &PeerRequest<'_>) -> Result<(), Problem> {
         let theirs = &request.head;
         if theirs.name != self.cluster.name {
@@ -134,6 +151,7 @@ impl PeerEndpoint {
         }
         let Sender { from, to, .. } = request.sender;
         check_certificate(request.certified, from)?;
+        // The certificate has been compared with the sender, so this address is a peer's from here on.
         if let (Some(_), Some(caller)) = (request.certified, request.caller) {
             caller.has_proved_a_peer();
         }
@@ -168,6 +186,8 @@ impl PeerEndpoint {
         }
         // Once a log has the members of the cluster, the topology files do not count.
         let others = theirs.ids.is_some_and(|ids| Some(ids) != self.cluster.ids);
+        // Before there is a log the files must agree: a blank candidate asks every node of its topology file
+        // (P9).
         let by_file = self.mode == Mode::Available || (!own.is_known() && !formed.is_known());
         if others && by_file {
             let detail = "the caller's topology file and this node's name different nodes, and no log says who is right";
@@ -182,6 +202,7 @@ impl PeerEndpoint {
         body: Body,
     ) -> Result<Response<Body>, Problem> {
         let (body, proof) = self.read_proved(request, body).await?;
+        // After the proof: where there is a secret, only a node's own word about its address is noted (P51).
         self.setup.directory.meet(request.sender.from, &request.head.at);
         let call = driver::decode(request.sender, request.message, body).map_err(unreadable)?;
         let waits = Route::expects_answer(&call.envelope.message);
@@ -198,6 +219,7 @@ impl PeerEndpoint {
         body: Body,
     ) -> Result<Response<Body>, Problem> {
         let proof = self.check_stream(request)?;
+        // After the proof of the head: where there is a secret, only a node can make this node open a file.
         let importer = self.handle.importer().await.map_err(|error| transfer::problem(&error))?;
         let mac = proof.as_ref().map(Proof::stream_mac);
         let (incoming, store) = transfer::snapshot(importer, body, mac, self.mode).await?;
@@ -212,6 +234,7 @@ impl PeerEndpoint {
         body: Body,
     ) -> Result<Response<Body>, Problem> {
         let proof = self.check_stream(request)?;
+        // Before the body is read: each difference may have as many bytes as `limits.merge_bytes`, in memory.
         let _place = self.differences.take(request.sharers())?;
         let (mac, most) = (proof.as_ref().map(Proof::stream_mac), self.setup.settings.limits.merge_bytes);
         let handed = transfer::difference(body, mac, most).await?;
@@ -252,6 +275,8 @@ impl PeerEndpoint {
     }
 
     /// Checks the head of a stream's call, and returns the proof by which its body is checked.
+    /// The body comes later, so its own last bytes prove it. A caller that proves only whole calls gets a
+    /// challenge: reading its stream first would let any caller fill the disk.
     fn check_stream(&self, request: &PeerRequest<'_>) -> Result<Option<Proof>, Problem> {
         match (self.check_head(request)?, &self.verifier) {
             (None, Some(verifier)) => Err(unproved(verifier, request.sender.from)),
@@ -290,6 +315,8 @@ impl PeerEndpoint {
         proof.map(Some).ok_or_else(|| unproved(verifier, request.sender.from))
     }
 
+    /// An empty answer is proved as well: otherwise a device in between could answer in this node's name, and
+    /// the message would seem to have arrived.
     fn respond(
         &self,
         request: &PeerRequest<'_>,
@@ -387,6 +414,7 @@ fn unreadable(error: WireError) -> Problem {
 }
 
 /// With TLS a node's certificate identifies it. Without TLS the sender in the call counts, together with the cluster's secret.
+/// A client's certificate lets a connection in and names no node (`docs/security.md`).
 fn check_certificate(caller: Option<Certified>, from: NodeId) -> Result<(), Problem> {
     let says = || format!("the call says that it comes from node {}", from.0);
     let detail = match caller {

@@ -2,6 +2,15 @@
 //!
 //! A snapshot is written to disk as it arrives. A difference is read into memory line by line, because it is merged with a state that is
 //! in memory as well. So its size is bounded, and only one is read at a time.
+//!
+//! ```text
+//!   body ─► verify: all but the last 32 bytes ─► 4 pieces ─► a thread: to disk, or into memory
+//!               └ at the end: do these 32 bytes prove the others? ── yes ─► finish ─► loop
+//!                                                                └─ no ──► what has arrived is removed
+//! ```
+//!
+//! A stream has no effect before its end is proved: one that breaks off, or was changed on the way, leaves
+//! the node as it was.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -18,6 +27,7 @@ use crate::store::Store;
 /// The number of pieces that wait for the disk; the network waits in turn.
 const AHEAD: usize = 4;
 /// A sender that is silent for this long is treated as dead.
+/// It is a limit for each piece and not for the whole: a large state may take long, as long as it moves.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The length of the proof at the end of a stream.
 const TAG_BYTES: usize = 32;
@@ -33,6 +43,8 @@ pub async fn snapshot(
     let arrived = verify(body, mac, pieces).await;
     // The writer ends when the pieces end, and removes an incomplete snapshot.
     let written = writing.await.map_err(|_| broken("it could not be written"))?;
+    // The proof is judged before the snapshot is finished: an unproved one must not be installed, even if its
+    // text is sound.
     arrived?;
     let importer = written.map_err(|error| problem(&error))?;
     let finishing = tokio::task::spawn_blocking(move || {
@@ -57,6 +69,7 @@ pub async fn difference(
     read?.finish().map_err(|error| broken(&error.to_string()))
 }
 
+/// The bound is checked while it arrives, because the sender's length is only a claim.
 fn read(mut pieces: mpsc::Receiver<Bytes>, most: u64) -> Result<Receiving, Problem> {
     let (mut receiving, mut bytes) = (Receiving::default(), 0);
     while let Some(piece) = pieces.blocking_recv() {
@@ -78,6 +91,8 @@ fn write(mut importer: Importer, mut pieces: mpsc::Receiver<Bytes>) -> Result<Im
 }
 
 /// Passes on the body without the proof at its end, and checks the proof.
+/// The last 32 bytes that have arrived are always kept back, since only the end of the body shows that they
+/// are the proof.
 async fn verify(
     mut body: Body,
     mut mac: Option<blake3::Hasher>,

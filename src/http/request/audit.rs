@@ -5,6 +5,15 @@
 //!
 //! A separate thread writes the lines; no call waits for it. Lines that do not fit into its queue are counted, and the next line states
 //! how many are missing. No line contains a secret: it names the caller, not the credential.
+//!
+//! ```text
+//!   front: the entry ─► guard: the caller, and `asked` for an order ─► handler ─► front: `answered`, or `caller_gone`
+//!                                                                         │
+//!                                             a bounded queue ─► a thread ─► the file
+//! ```
+//!
+//! The line `asked` is handed to the writer before the handler runs. If the node is killed afterwards, there
+//! is no second line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,6 +29,7 @@ use crate::store::date_text;
 use crate::types::{NodeId, WallTime};
 
 /// The maximum number of lines that wait for the disk: orders are rare, and refusals are limited.
+/// Beyond it lines are dropped: a disk that hangs must not stop the calls of operators.
 const LINES_MOST: usize = 1024;
 
 /// A message to the writer.
@@ -34,6 +44,7 @@ pub enum AuditMessage {
 #[derive(Debug, Default)]
 pub struct Audit {
     lines: Option<SyncSender<AuditMessage>>,
+    /// The number of lines that were dropped since the last one that fitted.
     dropped: AtomicU64,
 }
 
@@ -50,6 +61,7 @@ pub struct AuditEntry {
     method: Method,
     path: String,
     /// Set for a call that gets lines.
+    /// It stays empty for a call that is neither an order nor refused: most calls get no line.
     judged: OnceLock<(Who, Option<Origin>)>,
 }
 
@@ -90,6 +102,8 @@ impl Audit {
     /// Writes a line. A call that no guard has judged gets none.
     pub fn tell(&self, at: WallTime, entry: &AuditEntry, stage: Stage) {
         let (Some(lines), Some(judged)) = (&self.lines, entry.judged.get()) else { return };
+        // The line states how many are missing before it. If it is dropped as well, the number is given back,
+        // with one more for this line.
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if lines.try_send(AuditMessage::Line(entry.line(at, judged, stage, dropped))).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);

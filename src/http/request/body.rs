@@ -1,4 +1,8 @@
 //! Reads bodies within a size and a time limit, and parses them as JSON.
+//!
+//! Three bounds hold for each body: its size, which is checked before the first byte if the caller states it;
+//! the time for all of it; and a least rate, so that a caller that sends a byte now and then does not hold
+//! memory for all of that time.
 
 use std::sync::Arc;
 
@@ -18,6 +22,8 @@ use crate::http::answer::{Code, Problem};
 /// The time before a body's rate counts: a lost packet is sent again within it.
 const GRACE: Duration = Duration::from_secs(3);
 /// The minimum rate in bytes per second. A slower body is not a slow line, but one that is held back.
+/// The rate counts from the beginning of the body: after `n` bytes it may have taken the grace and `n` / 16
+/// KiB seconds.
 const RATE_LEAST: usize = 16 << 10;
 
 /// Reads the whole body. A body that arrives with its head costs no timer and no copy.
@@ -26,6 +32,8 @@ pub async fn read(body: Body, most: usize, deadline: Instant) -> Result<Bytes, P
 }
 
 /// Does the same if there is memory for this caller's bodies. The memory is held as long as the returned guard.
+/// The bound of one caller and that of all callers hold together; beyond either the call is refused, and what
+/// was read of the body is dropped.
 pub async fn read_held(
     mut body: Body,
     most: usize,
@@ -39,6 +47,8 @@ pub async fn read_held(
         return Err(too_large(most));
     }
     let mut reading = Reading { most, began: Instant::now(), deadline, held: None };
+    // The first piece is in hyper's buffer already, so its memory is counted after it was read. Later pieces
+    // are counted as the buffer for the whole body grows.
     let first = reading.next(&mut body, 0).await?.unwrap_or_default();
     if let Some(caller) = caller {
         reading.held = Some(caller.hold(first.len()).ok_or_else(no_memory)?);
@@ -82,6 +92,7 @@ impl LongBody {
     }
 
     /// Excludes the time that this node needed for the last piece: the rate is that of the sender.
+    /// Otherwise a disk or a thread of this node that is slow would make a fast sender look slow.
     pub fn was_held_up(&mut self, by: Duration) {
         self.reading.began += by;
     }
@@ -100,6 +111,8 @@ impl Reading {
     /// Returns the next piece after `so_far` bytes, or None at the end.
     async fn next(&self, body: &mut Body, so_far: usize) -> Result<Option<Bytes>, Problem> {
         let in_time = GRACE + Duration::from_millis((so_far * 1000 / RATE_LEAST) as u64);
+        // The limit for the next piece follows from the bytes so far, so one timer notices a sender that is
+        // slow and one that stops.
         let piece = timeout_at(self.deadline.min(self.began + in_time), next(body)).await;
         let late = "the body took too long; nothing was done with it";
         let piece = piece.map_err(|_| Problem::new(Code::RequestTimeout, late))??;
@@ -148,6 +161,8 @@ fn essence(value: &HeaderValue) -> &[u8] {
 }
 
 /// Accepts JSON, the media type of a plain `curl -d`, or none.
+/// A plain `curl -d` sends the type of a form, and would otherwise need another option. A page of a foreign
+/// origin could send that type without a preflight; the check of the origin stops it (`web`).
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
@@ -172,6 +187,8 @@ pub fn raw(body: &[u8]) -> Result<&RawValue, Problem> {
 pub struct NoFields {}
 
 /// Parses an object of known members. An empty body is an empty object.
+/// An unknown member is refused, so that a misspelt name is never ignored. The problem names the member by
+/// its path.
 pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     let mut reader = serde_json::Deserializer::from_slice(body);

@@ -1,4 +1,7 @@
 //! A client's request as handlers receive it: its head, its whole body, and the time by which it must be answered.
+//!
+//! Every route that takes a whole body gets it in this form, and its body has the same bounds. A stream of
+//! commands, a backup and a whole-data document are read by their handlers instead.
 
 use std::sync::Arc;
 
@@ -19,8 +22,11 @@ use crate::protocol::Mode;
 use crate::store::SecretHash;
 use crate::types::KeyedCall;
 
+/// It decides what is said if no answer comes in time, and whether another leader may be asked
+/// (`dispatch::leader`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
+    /// It may be repeated as it is. Renewals are of this kind as well, since they make no record (P39).
     Read,
     Write,
     /// A call for which no idempotency key is kept.
@@ -29,6 +35,8 @@ pub enum CallKind {
 
 impl CallKind {
     /// Returns the problem for a call whose time is up after it was given to the loop or to another node.
+    /// A read has no effect, so it is refused. A write may have reached a log, and a refusal would say that
+    /// it did not (P15).
     pub fn late(self, mode: Mode) -> Problem {
         let code = match (self, mode) {
             (CallKind::Write | CallKind::Order, _) => {
@@ -46,6 +54,8 @@ impl CallKind {
 pub struct ClientRequest {
     pub parts: Parts,
     pub body: Bytes,
+    /// It counts from the head of the call and includes the time for the body. A handler may extend it by a
+    /// wait that the caller has asked for.
     pub deadline: Instant,
     /// The mode of the cluster.
     pub mode: Mode,
@@ -121,6 +131,7 @@ impl ClientRequest {
 }
 
 /// Returns the principal that the guard of the route has set.
+/// Without a guard it is a principal without any grant, so a route that forgets its guard refuses.
 pub fn principal(parts: &Parts) -> Principal {
     parts.extensions.get().cloned().unwrap_or_else(Principal::nobody)
 }
@@ -142,6 +153,8 @@ impl FromRequest<Arc<Context>> for ClientRequest {
         let whole_by = now + limits.body_timeout.min(limits.request_timeout);
         let caller = parts.extensions.get::<Arc<Caller>>();
         let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
+        // The second of three looks at the token (P56): the guard looked when the head arrived, and the
+        // leader looks before it writes. A body may take seconds, and the token may be revoked in that time.
         context.is_still_let_in(&principal(&parts))?;
         if let Some(held) = held {
             // The memory is held as long as the request or its head exists.

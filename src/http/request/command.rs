@@ -1,4 +1,7 @@
 //! Parses commands as `POST /v1/commands` takes them: one in a body, or one in each line of a stream.
+//!
+//! `headers` makes the idempotency key of a single call from its method, path, query and body. A line has
+//! none of these by itself, so its key stands for its text.
 
 use std::borrow::Cow;
 
@@ -44,12 +47,16 @@ pub fn command(body: &[u8]) -> Result<Command, Problem> {
 }
 
 /// Parses a line, with the key that it names. A line with a key is recognized by its text, which must be the same each time.
+/// A batch that is written as an array has no member for a key; with a key it is written as the command
+/// `Batch`.
 pub fn line(text: &[u8], owner: &KeyOwner) -> Result<(Command, Option<KeyedCall>), Problem> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'[') {
         return Ok((named(Command::parse_batch(raw(text)?)?)?, None));
     }
     // If a line is wrong, a second parse finds the field.
+    // The first parse borrows and reports no path. Most lines are right, and the parse that reports a path
+    // costs more.
     let line: Line = match serde_json::from_slice(text) {
         Ok(line) => line,
         Err(_) => {

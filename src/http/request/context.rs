@@ -1,4 +1,7 @@
 //! The context that all handlers share: the node's handle, its setup and limits, and the counters of open calls.
+//!
+//! It is made once for the process and never changes; what changes in it is behind atomics, locks and
+//! watches. The places for everything that callers keep for long are fields here, with their figures above.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,10 +47,12 @@ const HOLDS_MOST: usize = 12_000;
 
 /// The maximum number of command streams. Each holds the memory of one long line and of some chunks of lines. All of them take turns with
 /// the loop, so that more of them are not faster.
+/// The leader decides eight chunks at a time, of all streams together (`driver::replies`).
 const STREAMS_MOST: usize = 64;
 
 /// The time that a call waits without a leader. A failover takes some milliseconds, or the time until a death is certain. A client is
 /// refused rather than kept waiting longer than its own pause before a retry.
+/// A planned hand-over may be waited for longer: it ends within a window, one way or the other (P18).
 const LEADERLESS_MOST: Duration = Duration::from_secs(1);
 
 /// The time that a stopping node waits until its streams have given back their roles: roles lapse by themselves, and if the whole cluster
@@ -77,6 +82,8 @@ pub struct Context {
     /// Calls that wait for a change of leadership.
     pub waiting: Arc<Places>,
     /// Calls that wait for each role.
+    /// The queue itself is in the replica, which bounds it for all callers together. These places share it
+    /// out by address and principal.
     pub lines: PlacesByName,
     /// Restores of whole documents: one at a time, because each is held in memory.
     pub restores: Arc<Places>,
@@ -157,6 +164,8 @@ impl Context {
     }
 
     /// Checks the credential of a call, as far as this node knows.
+    /// A token that is unknown here may be new: only the guard asks the leader for it, because that takes
+    /// time.
     pub fn look(&self, headers: &HeaderMap) -> Shown {
         if !headers.contains_key(AUTHORIZATION) {
             return Shown::Nothing;
@@ -196,6 +205,7 @@ impl Context {
     }
 
     /// Adds to a problem who leads, and what an operator should do if no node can lead.
+    /// A leader that the call itself has named is newer than the one that this node sees.
     pub fn explain<T>(
         &self,
         problem: &Problem,
@@ -214,6 +224,7 @@ impl Context {
     }
 
     /// Returns a number that no other process draws.
+    /// It has 52 bits: 32 that are drawn at the start, and 20 that count.
     pub fn unique_number(&self) -> u64 {
         u64::from(self.tag) << 20 | self.made.fetch_add(1, Ordering::Relaxed) & 0xf_ffff
     }
@@ -223,6 +234,7 @@ impl Context {
     }
 
     /// Returns how long a call may wait for a planned hand-over to end one way or the other (P18).
+    /// A leader gives a hand-over up after one window, so a longer wait would not help.
     pub fn hand_over_patience(&self) -> Duration {
         Duration::from_micros(self.setup.settings.timing.window.0)
     }
@@ -239,6 +251,8 @@ impl Context {
 
 /// Idle connections are closed well before a server closes them, since a write could otherwise race with the closing; all nodes have the
 /// same time-outs.
+/// A client library that repeats a call, or follows a redirect, could apply a write twice (C7): this node
+/// alone decides whether a call is sent again. No proxy of the environment comes between nodes.
 fn client(setup: &Setup, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
     let tls = setup.dialling().map_or_else(trusting_nobody, |certificates| certificates.dialling(None));
     reqwest::Client::builder()
@@ -255,6 +269,7 @@ fn client(setup: &Setup, limits: &HttpLimits) -> Result<reqwest::Client, reqwest
         .build()
 }
 
+/// A longer limit would use up the time of a call at a node that is down.
 fn dial(timing: &Timing) -> Duration {
     Duration::from_micros(timing.heartbeat.times(2).0).max(DIAL_LEAST)
 }

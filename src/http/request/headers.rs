@@ -1,7 +1,19 @@
 //! Request headers: `If-Match`, `If-None-Match` and `If-Role`, and `Idempotency-Key`.
 //!
-//! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a condition that is misread loses
-//! a client's write. An idempotency key identifies a write, as hashes that the store remembers with the result.
+//! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a
+//! condition that is misread loses a client's write. So a condition that cannot be read is refused with the
+//! name of its header, and never ignored.
+//!
+//! An idempotency key identifies a write, as hashes that the store remembers with the result:
+//!
+//! ```text
+//!   KeyedCall  key   the key and the principal: which call it is an attempt of
+//!              body  method, path, body, query, role: whether it is the same call, or another one under a used key (422)
+//!              who   the client's address: whose share of the remembered keys it takes (P52)
+//! ```
+//!
+//! The hashes are in records and in the state of every node. So they must not change between versions: a
+//! retry across an upgrade would not be recognized.
 
 use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
@@ -61,6 +73,8 @@ pub enum Fresh {
 }
 
 /// Returns the condition of a write. It can require one revision, or any revision, or none.
+/// A weak tag is refused and not taken as a mismatch: it never matches, so a client that sends one is in
+/// error. On `DELETE`, `If-None-Match: *` would mean to delete what is not there.
 pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, Problem> {
     let (matching, none) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
     match (matching, none) {
@@ -81,6 +95,7 @@ pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, P
 }
 
 /// Parses `If-Role: NAME; token=N`. The name is encoded as in a path if it contains characters that a header cannot hold.
+/// The last semicolon divides: a role's name may have semicolons itself.
 pub fn holder(headers: &HeaderMap) -> Result<Option<Holding>, Problem> {
     let mut lines = headers.get_all(IF_ROLE).iter();
     let Some(line) = lines.next() else { return Ok(None) };
@@ -106,6 +121,8 @@ pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Returns whether a reader that knows some revisions wants this one.
+/// `If-Match` compares strongly and `If-None-Match` weakly, as RFC 9110 says: a proxy may weaken the tags
+/// that it passes on.
 pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
     if let Some(Tags::Listed(tags)) = tags(headers, IF_MATCH)?
         && !tags.iter().any(|tag| !tag.weak && tag.text == rev)
@@ -193,6 +210,7 @@ pub struct KeyOwner {
 }
 
 impl KeyOwner {
+    /// The address is the client's own, also at a leader to which another node forwards the call (`origin`).
     pub fn of(parts: &Parts) -> KeyOwner {
         let origin = parts.extensions.get::<Admitted>().and_then(Admitted::origin);
         let address = origin.map(|origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32);
@@ -201,6 +219,8 @@ impl KeyOwner {
         KeyOwner { address: address.unwrap_or_default(), principal }
     }
 
+    /// An anonymous caller's key is hashed alone, and any other one's with a second part. No two principals
+    /// have a hash in common, because each part is hashed with its length.
     fn call(&self, key: &[u8], body: u64) -> KeyedCall {
         let key = match &self.principal {
             Who::Anonymous | Who::Unknown => hash(&[key]),
@@ -240,6 +260,7 @@ fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
 }
 
 /// Returns the parameters, without the one that says where the call may be answered.
+/// A retry may be sent with another `forward`, for example to a leader directly, and is still the same call.
 fn asked(query: &str) -> String {
     let said = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("forward="));
     said.map(|pair| decode(pair).unwrap_or(pair.into())).collect::<Vec<_>>().join("&")

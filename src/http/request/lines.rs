@@ -2,6 +2,15 @@
 //!
 //! A line ends with a newline, or with the body. A chunk consists of the lines that have arrived: it may be a single line, so that no
 //! client waits for more to come, and it is no more than the leader's loop takes at once.
+//!
+//! ```text
+//!   body ─► piece ─► rest of bytes ── newline found ──► ends of lines ── take ──► Chunk: whole lines, numbered
+//!                       │ 1,024 lines or 1 MiB: full, the next line stays in the rest
+//!                       │ a line above the bound: overlong, nothing after it is read
+//! ```
+//!
+//! This module parses nothing. A line that is no command is found when its chunk is judged, and refused
+//! alone.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -76,6 +85,8 @@ pub struct Splitter {
     rest: BytesMut,
     /// The ends of the lines of the next chunk.
     ends: Vec<usize>,
+    /// No newline is before this offset, apart from the ends that were found. A long line is searched once,
+    /// and not again with each piece that arrives.
     searched: usize,
     state: State,
     /// The body has ended: a rest without a newline is a line, too.
@@ -91,6 +102,8 @@ enum State {
     Open,
     Full,
     /// The line after the chunk exceeds the bound of a line.
+    /// This is final: where the next line begins is not known without reading on, and the bound is there to
+    /// end the reading.
     Overlong,
 }
 
@@ -124,6 +137,8 @@ impl Splitter {
     }
 
     /// Takes the complete lines, if there are any.
+    /// What follows the lines stays, and is searched at once: it may have further lines, which came with the
+    /// same piece.
     pub fn take(&mut self) -> Option<Chunk> {
         let upto = *self.ends.last()?;
         let text = self.rest.split_to(upto).freeze();
@@ -154,6 +169,8 @@ impl Splitter {
         }
     }
 
+    /// A line that would make the chunk too large stays for the next one. A first line is taken however large
+    /// it is: no bound of a chunk refuses what the bound of a line allows.
     fn end_line(&mut self, end: usize) {
         if self.has_lines() && end > CHUNK_BYTES {
             self.state = State::Full;
@@ -184,6 +201,7 @@ impl Commands {
 
     /// Reads the next piece of the body. A cancelled read loses nothing. The first read sends `100 Continue`.
     pub async fn read(&mut self) -> Result<(), Problem> {
+        // Complete lines wait to be taken, so the client has done its part, and its silence does not count.
         if self.lines.has_lines() {
             return self.piece().await;
         }
@@ -208,6 +226,8 @@ impl Commands {
     }
 
     /// Silence counts from here: until now this node did not read from the client.
+    /// Otherwise a stream whose chunks wait long for a verdict would end as silent, although the client had
+    /// lines to send.
     pub fn listen_anew(&mut self) {
         self.heard = Instant::now();
     }

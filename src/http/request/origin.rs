@@ -3,6 +3,17 @@
 //!
 //! A node also gives back roles that one of its clients held by a stream, even if the client's token may have been revoked. This is only
 //! believed with a proof or a certificate. And a node states the number of a channel's message among those that it has forwarded.
+//!
+//! ```text
+//!   header             proved text                        believed without a secret
+//!   eldest-origin      the address                        from the node's certificate, or from any caller without TLS
+//!   eldest-stamp       "message", run and numbers         the same, of a member
+//!   eldest-gives-back  path, token and tie                from the node's certificate alone
+//! ```
+//!
+//! The texts differ in form, so the proof of one is never the proof of another. Sender and receiver are part
+//! of each proof (`wire::ProofSecret::vouch`): what one node was told cannot be passed on to another. The
+//! proofs have no counter, so a statement that was overheard can be repeated, but not changed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -60,6 +71,8 @@ impl GivesBack {
     }
 
     /// The text that is proved. The path may be encoded differently where it arrives.
+    /// The tie is part of it. Otherwise a proof that was overheard could end a lease that has been tied again
+    /// since (P45).
     fn about(self, path: &str) -> String {
         format!("{} {self}", decode(path).unwrap_or(path.into()))
     }
@@ -92,6 +105,7 @@ fn vouches(setup: &Setup, certified: Option<Certified>, from: NodeId, about: &st
 }
 
 /// Returns the node that has forwarded a call, by its own statement.
+/// It is only a claim, until a proof or a certificate confirms it.
 fn from(headers: &HeaderMap) -> Option<NodeId> {
     Some(NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?))
 }
@@ -108,6 +122,8 @@ pub fn say_stamp(headers: &mut HeaderMap, setup: &Setup, to: NodeId, stamp: Stam
 }
 
 /// Returns the member that has forwarded a message, and the message's stamp. An older version sends no stamp.
+/// Only a member's stamp counts: the numbers of each sender are remembered, and strangers could fill that
+/// memory.
 pub fn stamp(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -> Option<(NodeId, Stamp)> {
     let from = from(headers).filter(|from| setup.member(*from).is_some())?;
     let told = headers.get(STAMP)?.to_str().ok()?;
@@ -126,6 +142,7 @@ fn about_message(stamp: Stamp) -> String {
 
 /// Returns the origin of a call: by a node's statement, or by the address of its connection. `certified` is the owner of the connection's
 /// certificate.
+/// A statement that is not proved is ignored, not refused: the call counts for the address of its connection.
 pub fn origin(
     headers: &HeaderMap,
     setup: &Setup,

@@ -11,6 +11,7 @@ use crate::store::date_text;
 use crate::types::WallTime;
 
 /// Some seconds of a node that refuses all calls, or days of a quiet one.
+/// With the bounds of a path and of a detail this is some megabytes at most.
 const KEPT_MOST: usize = 1024;
 
 /// On these routes a refusal is a normal answer.
@@ -23,6 +24,7 @@ const PATH_MOST: usize = 256;
 pub struct RecentRefusals(Mutex<VecDeque<(String, Value)>>);
 
 impl RecentRefusals {
+    /// No credential is kept, and no body: any caller who may give orders can read these entries.
     pub fn add(
         &self,
         id: &str,

@@ -5,6 +5,9 @@
 //! - A call by a name other than this node's (`Host`) is refused: addresses, localhost and the topology's names are its own.
 //!   With a credential any name is accepted: a page without a credential cannot show one.
 //! - A call from another origin (`Origin`, `Sec-Fetch-Site`) is refused, unless an operator allows that origin.
+//!
+//! Both checks are needed. The first stops a page that has pointed its own name at this node: for the
+//! browser, page and node are then one origin. The second stops a page that calls the node by its right name.
 
 use std::net::IpAddr;
 
@@ -45,6 +48,8 @@ pub struct Web {
 }
 
 /// Returns the name by which a node was called, without a port. None if an old program states none.
+/// A call with two hosts, or with a whole URL as its target, is refused: a proxy and this node might each
+/// take another one of them as the name.
 pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (given, second) = (hosts.next(), hosts.next());
@@ -83,6 +88,8 @@ fn without_port(authority: &str) -> &str {
 
 impl Web {
     /// Checks that a node may be called by this name; `is_member` knows the topology's names. None if the call states no name.
+    /// Any address is accepted: a page can point a name of its owner at this node, but it cannot be served
+    /// under an address that it does not have.
     pub fn check_host(&self, host: Option<&str>, is_member: impl Fn(&str) -> bool) -> Result<(), Problem> {
         let Some(host) = host else {
             return Ok(());
@@ -99,6 +106,8 @@ impl Web {
     }
 
     /// Returns the origin that may read the response, if the call comes from a page of another origin.
+    /// Browsers send `Origin` with everything but plain reads, and `Sec-Fetch-Site` with all calls by https
+    /// or to the loopback. `same-site` is foreign, too: another port of this machine has the same site.
     pub fn check_origin<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Problem> {
         let headers = request.headers();
         if let Some(origin) = headers.get(ORIGIN) {
@@ -119,6 +128,8 @@ impl Web {
 }
 
 /// Returns whether the page was served by this node, or by a proxy in front of it, under the name that the call uses.
+/// The scheme is not compared: a proxy may take TLS for this node. `null`, which a sandboxed page sends, has
+/// no authority and is foreign.
 fn is_own<B>(origin: &str, request: &Request<B>) -> bool {
     let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let called = request.uri().authority().map(|authority| authority.as_str()).or(called);
@@ -132,6 +143,7 @@ fn foreign(field: &'static str) -> Problem {
 }
 
 /// Returns whether this is the question that a browser asks before it sends a request that forms cannot send.
+/// The answer names no origin: `allow` adds it, and only for one that `check_origin` has let pass.
 pub fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
@@ -147,6 +159,7 @@ pub fn preflight() -> Response<Body> {
 }
 
 /// Tells the browser that this origin may read the response.
+/// `Vary` keeps a cache from giving one origin's answer to another.
 pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

@@ -2,6 +2,14 @@
 //!
 //! An operator sends a backup to the leader, and it replaces all data. It is parsed as it arrives: only the resulting restore is held in
 //! memory, which is bounded by the limit of the state. Nothing is changed before the last byte has been checked.
+//!
+//! ```text
+//!   body ─► pieces ─► a thread: BackupReader, checks each row ─► steps ─► floor, token ─► the loop: parts, last record (P46)
+//!             └ read on after an error, so that the client gets to read why
+//! ```
+//!
+//! The replica checks before the first part, and again before the last, which data the backup may replace
+//! (P57).
 
 use std::sync::Arc;
 use std::time::Instant as Moment;
@@ -62,6 +70,8 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
         let detail = format!("node {} leads; send the backup there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
+    // The place is taken before the body is read. The next restore is refused at once, and does not wait
+    // behind a body of half an hour.
     let place = context.restores.take(sharers(&parts))?;
     // A restore that has begun runs to its end, even if the caller disconnects.
     let restoring = carry_out(context, principal(&parts), body, word, place);
@@ -142,6 +152,8 @@ async fn carry_out(
     let (head, mut steps): (BackupHead, Steps) =
         finished.await.map_err(|_| lost())?.map_err(|error| bad(&error))?;
     word.add_to(&mut steps)?;
+    // A backup may take half an hour to arrive. An operator whose token was revoked meanwhile replaces
+    // nothing.
     context.is_still_let_in(&principal)?;
     let Written { position, .. } = context.handle.restore(steps).await?;
     // The digest is only shown if this node has applied exactly the restore.
@@ -195,6 +207,7 @@ fn bad(error: &BadBackup) -> Problem {
     }
 }
 
+/// The task ended without a result, and the steps may be with the loop: the outcome is not known.
 fn lost() -> Problem {
     outcome_unknown("taking the backup in broke off")
 }
@@ -203,6 +216,7 @@ fn lost() -> Problem {
 // one at a time, and its response is streamed with backpressure.
 
 /// The call is not forwarded: an operator who wants another level than this node's own calls the leader.
+/// The state is a frozen copy: writes go on while it is sent, and the backup shows none of them.
 pub async fn backup(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let level = request.query(&["level"])?.level.unwrap_or(Level::Local);
     let place = context.backups.take(request.sharers())?;

@@ -5,6 +5,10 @@
 //! ```
 //!
 //! If a client reads no answers, the queue fills up, and then no further command is decided or read from the body.
+//!
+//! The task outlives the response: chunks that have reached the loop are decided, and their permits given
+//! back, even if the client is gone. The three bounds are the open chunks of the stream, the chunks of all
+//! streams at the loop, and the answers in the queue; each stops the reading of the body when it is reached.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,6 +34,7 @@ use crate::http::request::{
 use crate::http::url::Query;
 
 /// The number of answers to chunks that wait for the reader, not counting those that are being written to the socket.
+/// More would let a slow client use memory for answers instead of being slowed down.
 const ANSWERS_MOST: usize = 1;
 
 pub async fn run(context: Arc<Context>, request: Request) -> Answer {
@@ -47,6 +52,8 @@ pub async fn run(context: Arc<Context>, request: Request) -> Answer {
     let (head, body) = request.into_parts();
     let place = context.streams.take(sharers(&head))?;
     let mut commands = Commands::new(body, context.limits.body_bytes, context.limits.body_timeout);
+    // hyper sends `100 Continue` when the body is first read. If the head of the response left before that,
+    // the client would take it as the final answer and send no body.
     if head.headers.contains_key(EXPECT) {
         commands.read().await?;
     }
@@ -65,6 +72,8 @@ enum Next {
     /// The client no longer takes answers.
     Gone,
     /// The node stops.
+    /// It is looked at only while no chunk is open: open chunks get verdicts from the loop's end by
+    /// themselves.
     Ended,
 }
 
@@ -103,6 +112,7 @@ async fn serve(
         if !say(&context, &tell, text).await {
             return;
         }
+        // The node was busy with the client's own lines, and did not read: that is no silence of the client.
         if has_news {
             commands.listen_anew();
         }
@@ -114,6 +124,8 @@ async fn serve(
             }
         }
     }
+    // The last line says where the stream ended: the client knows from its number which lines were not
+    // judged.
     if let Some(problem) = end.or(commands.overlong()) {
         let mut last = Decided::default();
         last.say_problem(&context, &head, problem, commands.number());
@@ -131,6 +143,8 @@ async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, 
 }
 
 /// A chunk that another node forwards for its client: a whole body, with one response.
+/// The other node keeps the stream with the client. This node sees one chunk, decides it without forwarding
+/// it again, and says how many lines at its end it has not taken.
 async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
     let ClientRequest { parts, body, .. } = ClientRequest::from_request(request, context).await?;
     let Some(chunk) = Chunk::whole(body, first_line(&parts.headers)) else {

@@ -23,6 +23,7 @@ struct Boundary {
 }
 
 /// The call is not forwarded: an operator who reads a log chooses the node.
+/// The records and the state come from one call to the loop, so no record is missing between them (P47).
 pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let boundary = request.object::<Boundary>()?.snapshot_id;
     let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
@@ -52,6 +53,7 @@ fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {
 }
 
 /// Returns the record without the secrets of holders.
+/// Records have hashes of secrets and of tokens, which no reader may see (P53, P56).
 fn shown(entry: &Entry) -> Entry {
     match entry {
         Entry::Client(payload) => Entry::Client(Payload { text: Command::shown(payload), ..payload.clone() }),

@@ -2,6 +2,17 @@
 //!
 //! The node that takes a message delivers it to its own listeners and forwards it to every other node, in one hop. A node that does not
 //! answer in time is left out: its listeners are not counted. They may have the message already, or get it before the next one.
+//!
+//! ```text
+//!   client ─► this node ─┬─► its own listeners
+//!                        ├─► n2, with a stamp ─► its listeners ─► how many
+//!                        └─► n3, with a stamp ─► …                    │
+//!   client ◄─ the sum of those that have answered in time ◄───────────┘
+//! ```
+//!
+//! Each message carries the greatest number that this node has given up for that receiver. A message that
+//! arrives late is dropped there, so no listener gets an older message after a newer one from the same node
+//! (`driver::channels`).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -43,6 +54,8 @@ pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest
     let message = message(&request.body)?;
     let channels = context.handle.channels();
     let certified = request.parts.extensions.get().copied();
+    // A message from another node is delivered here only: each node sends to all others itself, so there is
+    // one hop.
     let delivered = match stamp(&request.parts.headers, &context.setup, certified) {
         Some((member, stamp)) => channels.publish_of(member, stamp, &name, &message),
         None if request.was_forwarded() => channels.publish(&name, &message),
@@ -71,6 +84,7 @@ fn name(request: &ClientRequest) -> Result<String, Problem> {
 }
 
 /// Returns the JSON on one line, as both forms of a stream need it.
+/// A line break in a message would end the event in one form and the line in the other.
 fn message(body: &[u8]) -> Result<Bytes, Problem> {
     let body = raw(body)?;
     let compact = store::check_readable(body).and_then(|()| store::compact(body));
@@ -116,6 +130,8 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
 
 /// A message that these nodes have not answered yet. Dropping this gives the message up there, which also happens when the caller
 /// disconnects.
+/// It begins with all other nodes, and a node is removed when its answer has come. So a call that is dropped
+/// at any point gives up exactly the nodes that have not answered.
 struct Open {
     channels: Channels,
     number: u64,
@@ -161,6 +177,8 @@ struct Listening {
 async fn next(listening: Option<Listening>) -> Option<(Result<Bytes, Infallible>, Option<Listening>)> {
     let mut listening = listening?;
     let format = listening.format;
+    // The first bytes come at once: a client that waits for them knows that every later message is for it as
+    // well.
     if !std::mem::replace(&mut listening.announced, true) {
         return Some((Ok(format.sign_of_life()), Some(listening)));
     }

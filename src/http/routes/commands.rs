@@ -25,6 +25,8 @@ pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answe
 }
 
 /// Each operation is authorized separately.
+/// It is judged where it is parsed, at the leader. The guard in front has only seen that the caller may write
+/// something.
 fn judged(request: &ClientRequest) -> Result<Command, Problem> {
     let command = command(&request.body)?;
     request.principal().check_command(&command)?;

@@ -46,6 +46,8 @@ pub async fn resolve(State(context): State<Arc<Context>>, request: ClientRequest
     dispatch::write(&context, &request, parse, |written| answer::result(written, StatusCode::OK)).await
 }
 
+/// A conflict is settled by a command like any other, so it is in the log, and every node's journal loses the
+/// same entry.
 fn parse(request: &ClientRequest) -> Result<Command, Problem> {
     let operation =
         OPERATIONS.iter().find_map(|(end, command)| Some((request.path().strip_suffix(end)?, *command)));
@@ -59,6 +61,7 @@ fn parse(request: &ClientRequest) -> Result<Command, Problem> {
 }
 
 /// Returns the prefix of the ids that a query requests: `doc:app/`, `vote:["lunch`.
+/// Ids are sorted by kind, so a kind is a prefix of ids, and a page of one kind needs no filter.
 fn ids_of<'a>(query: &Query<'a>) -> Result<Cow<'a, str>, Problem> {
     let Some(kind) = query.kind.as_deref() else {
         return match query.prefix {

@@ -1,5 +1,11 @@
 //! Documents: any JSON under any key, with compare-and-swap. A document lasts for good, or until its ttl passes without a renewal, or
 //! until a lease ends.
+//!
+//! ```text
+//!   PUT, DELETE   a record: condition on the revision, on a role (P59), on the lease that it ends with (P54)
+//!   POST ?renew   no record: a round proves that this node still leads, and the leader counts the ttl again
+//!   GET           the state, and for a document with a ttl the time that the leader still gives it
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +38,7 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
 }
 
 /// `POST …?renew` renews a document with a ttl. This makes no record.
+/// It may be repeated at another leader, so it is dispatched like a read.
 pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let query = request.query(&["forward", "renew"])?;
     if query.more("renew").is_none() {
@@ -108,6 +115,7 @@ fn show_put(written: &Written) -> Response<Body> {
 }
 
 /// For documents with a ttl the leader knows the remaining time.
+/// Other documents have no lease, and a page without any needs no call to the loop.
 fn leases<'a>(docs: impl Iterator<Item = (&'a Text, &'a DocView)>) -> Page {
     let timed = docs.filter(|(_, doc)| doc.ttl().is_some());
     Page { names: timed.map(|(key, _)| LeaseName::Doc(key.clone())).collect(), next: None }
@@ -121,6 +129,7 @@ fn some(store: &Store, query: &Query) -> store::Page<DocItem> {
     store.docs(query.prefix.as_deref().unwrap_or_default(), query.after.as_deref(), query.limit())
 }
 
+/// The page is looked up again, in the same frozen state: it is the page whose times were fetched.
 fn show_some(store: &Store, request: &ClientRequest, timed: &Page, known: &[KnownLease]) -> Answer {
     let query = request.query(&[&COMMON[..], &LISTED].concat())?;
     let mut page = some(store, &query);
@@ -145,6 +154,8 @@ fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[KnownLeas
     let left = known.first().and_then(|known| known.left);
     let (ttl, with) = (doc.ttl(), doc.with());
     let rev = doc.rev().to_string();
+    // A condition of a read is judged at the level of the read, so a 304 is as fresh as the document would
+    // be.
     let mut response = match freshness(&request.parts.headers, &rev)? {
         Fresh::Send => answer::json(StatusCode::OK, answer::shared(doc.value)),
         Fresh::NotModified => not_modified(doc.value.len()),

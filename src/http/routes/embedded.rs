@@ -1,5 +1,8 @@
 //! Texts that every node contains: the files of the dashboard, which get their data by the same calls as any client, and
 //! `/openapi.json`, which describes the API for tools.
+//!
+//! The files are part of the binary and load nothing from elsewhere: the page works in a network without a
+//! way out, and always fits the node that serves it.
 
 use std::sync::LazyLock;
 
@@ -22,6 +25,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
 /// Allows no external sources, no inline code, and no frames.
+/// Documents and names are text of clients, and a page that shows them must not run them.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
@@ -56,6 +60,8 @@ const FILES: [File; 12] = files![
 ];
 
 /// One tag for all files: they belong together.
+/// A browser that had one file of an older node and another one of a newer node would mix them. `no-cache`
+/// makes it ask each time, and an equal tag spares the body.
 static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
     let mut hasher = blake3::Hasher::new();
     for file in &FILES {

@@ -2,6 +2,14 @@
 //!
 //! Each node answers with what it has seen itself (`level=local`); the node that gets the call also asks the others, and combines the
 //! answers.
+//!
+//! ```text
+//!   client ─► any node ─► all others, `level=local`, within a second ─► their chronicles ─┐
+//!                 └────────────── its own chronicle ──────────────────────────────────────┴─► changes of leader, in sentences
+//! ```
+//!
+//! Explanations decide nothing (P58): a node that answers wrongly spoils the explanation and nothing else. A
+//! node that does not answer is named with the reason, so that its silence is not taken for agreement.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +36,7 @@ const CALLS: &str = "/v1/explain/calls/";
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// More than a full chronicle, as JSON.
+/// A node with a longer answer is left out.
 const ANSWER_BYTES_MOST: usize = 2 << 20;
 
 /// The number of changes of leader that are shown if the caller states none.
@@ -37,6 +46,7 @@ pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest)
     let query = request.query(&["level", "limit"])?;
     let most = query.limit.unwrap_or(CHANGES_DEFAULT);
     let own = request.in_time(context.handle.explain()).await?.ok_or(Denied::Stopping)?;
+    // A forwarded question is answered from this node's own memory, so questions do not multiply.
     if query.level == Some(Level::Local) || request.was_forwarded() {
         return Ok(answer::data(&own));
     }
@@ -135,6 +145,7 @@ async fn ask(
 }
 
 /// Rejects the answer of another node at this node's address.
+/// While nodes change addresses, one of them may answer where another one is expected.
 fn read(id: u32, value: Value) -> Result<Explained, String> {
     let explained: Explained = serde_json::from_value(value)
         .map_err(|_| "its answer cannot be read: is it an older version?".to_string())?;
@@ -175,6 +186,7 @@ impl Told<'_> {
         })
     }
 
+    /// The leader alone foretells it: a follower does not know which nodes are behind (P58).
     fn next(&self, leader: &Explained) -> Vec<Value> {
         let step = |heir: &HeirShown| {
             let dead: Vec<String> = heir.dead.iter().map(|id| self.name(*id)).collect();
@@ -230,6 +242,8 @@ impl Told<'_> {
     }
 
     /// Each leader is a member, so an epoch of any other node is ignored.
+    /// Without a secret any process can answer in the place of a node, and could name an epoch above all
+    /// others.
     fn is_of_a_member(&self, epoch: &str) -> bool {
         let leader = epoch.split_once('.').and_then(|(_, leader)| leader.parse().ok());
         leader.is_some_and(|leader| self.context.setup.member(NodeId(leader)).is_some())

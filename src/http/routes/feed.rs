@@ -1,5 +1,13 @@
 //! The feed sends what this node has applied, event by event. All nodes send the same events, so a client that loses one node continues at
 //! another; no call is forwarded.
+//!
+//! ```text
+//!   subscribe ─► the ring of this node ─► filter ─► may this reader see it? ─► the next piece of the response
+//!        └ an id that this node has not reached: wait, up to the time of a call
+//! ```
+//!
+//! An event's id is made of its record's position in the log, and is the same on all nodes. That is why a
+//! reader can go on at another node with the id of the last event that it has seen.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -78,6 +86,7 @@ fn since(field: &str, text: &str, mode: Mode) -> Result<Option<Since>, Problem> 
 }
 
 /// A client that comes from a node which is ahead of this one waits until this one has caught up.
+/// Otherwise it would be refused in normal operation, since followers lag by a moment.
 async fn subscribe(
     context: &Context,
     request: &ClientRequest,
@@ -88,6 +97,7 @@ async fn subscribe(
             Ok(subscription) => return Ok(subscription),
             Err(refused) => refused,
         };
+        // This node may lag behind the restore that begins the other history (P60).
         let may_come = matches!(refused, Refused::Ahead | Refused::OtherHistory { .. });
         if !may_come || Instant::now() >= request.deadline {
             return Err(refused.into());
@@ -125,6 +135,8 @@ struct Reader {
 
 impl Reader {
     /// Each event needs a grant for its subject; an event for all, such as a change of everything, is shown to every reader.
+    /// It is judged for each event and not for the subscription: a reader may watch several areas, and the
+    /// prefix of the query does not name an area.
     fn may_see(&self, event: &Frame) -> bool {
         let principal = &self.principal;
         match (event.subject(), event.kind()) {
@@ -145,6 +157,8 @@ async fn next(
     silence: Duration,
 ) -> Option<(Result<Bytes, Infallible>, Option<Reader>)> {
     let mut reader = reader?;
+    // Counted over all events that are hidden: otherwise a reader without grants would get no sign of life on
+    // a busy node.
     let speak_at = Instant::now() + silence;
     let (piece, goes_on) = loop {
         let said = (reader.subscription.next(silence).await, format);

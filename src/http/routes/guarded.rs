@@ -10,6 +10,13 @@
 //!
 //! A forwarded call is judged again where it arrives: both nodes must agree. A stream is judged for as long as it runs: it ends when its
 //! token is revoked or has expired.
+//!
+//! The guard is in front of the handler, and so in front of its body: a caller without a grant cannot make
+//! the node read megabytes.
+//!
+//! The guard judges by this node's copy of the tokens, without a call to the loop. So a node that is cut off
+//! still judges the tokens that it knows. The price is that it learns of a revocation late; where a call
+//! takes effect, at the leader, it is judged once more (P56).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,6 +46,7 @@ use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
 
 /// A new token arrives here within a round; a caller with an unknown token waits no longer than this.
+/// Beyond it the answer is 503, and not 401: the token may be good.
 const CATCH_UP_MOST: Duration = Duration::from_secs(1);
 
 /// A follower usually lags behind its leader by less than this.
@@ -65,6 +73,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     let Guarded { context, pattern, need } = guarded;
     let shown = request.extensions_mut().remove().unwrap_or(Shown::Nothing);
     let origin = request.extensions().get::<Admitted>().and_then(Admitted::origin);
+    // Probes and the page are answered even if the credential is invalid, and without a leader.
     if need == Need::Nothing {
         return next.run(request).await;
     }
@@ -74,6 +83,8 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     // Set if the node keeps an audit log.
     let entry: Option<Arc<AuditEntry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
+    // The caller is another node, which has proved its word. Its client's token is not looked at: the stream
+    // may have ended just because that token was revoked. The handler compares the body with the word.
     if let Some(word) = gives_back(&context, &request, need) {
         request.extensions_mut().insert(word);
         let response = next.run(request).await;
@@ -103,6 +114,8 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         }
     };
     let who = principal.who.clone();
+    // An order gets its line before it is carried out, so that there is one even if the order never gets an
+    // answer.
     if is_order {
         judge(&who);
         entry.iter().for_each(|entry| context.audit.tell(context.handle.wall(), entry, Stage::Asked));
@@ -133,6 +146,7 @@ fn check_holder(request: &Request, pattern: &str) -> Result<(), Problem> {
     }
 }
 
+/// The problem travels in the response until the front renders it, so its code can be read here.
 fn is_forbidden(response: &Response<Body>) -> bool {
     response.extensions().get().is_some_and(|problem: &Problem| problem.code() == Code::Forbidden)
 }
@@ -147,6 +161,8 @@ fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesB
 
 /// Judges a waiting call for as long as it waits. A caller that is cut off here counts as disconnected, and is granted nothing (P41). A
 /// grant from before the token ended is still answered.
+/// `biased`: the answer is looked at first. A grant that exists must reach its caller, or an instance would
+/// hold the role without knowing it.
 async fn while_it_is_good(
     context: &Arc<Context>,
     answered: impl Future<Output = Response<Body>>,
@@ -173,6 +189,8 @@ impl Unknown {
 }
 
 /// Returns the principal of the call.
+/// The order saves work at the leader: tokens from an address that has used up its refusals are not looked up
+/// there.
 async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),
@@ -193,8 +211,12 @@ async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> 
 }
 
 /// Waits until this node has applied what the leader had when it was asked.
+/// A read at the level `linear` proves how far the log had come when this call arrived, so a token that was
+/// made before it is in the state that this node waits for.
 async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), Problem> {
     let deadline = Instant::now() + CATCH_UP_MOST;
+    // Unknown tokens have one share of the waiting places, so guesses leave places to calls that wait for a
+    // leader.
     let _place = context.waiting.take(Sharers { origin, principal: Some(Sharer::UnknownToken) })?;
     let asked = probe(context, deadline);
     let confirmed = dispatch::at_leader(context, &asked, CallKind::Read, false, || async {
@@ -219,6 +241,7 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
 }
 
 /// An empty linear read, as any node takes it.
+/// It has no credential: it is this node's own question, and the route needs none.
 fn probe(context: &Context, deadline: Instant) -> ClientRequest {
     let (mut parts, ()) = axum::http::Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
@@ -230,6 +253,7 @@ fn index(headers: &HeaderMap) -> Index {
 }
 
 /// The last piece of a stream says that its token is no longer valid; a stream without such a message breaks off.
+/// A body of known length exists already, so nothing in it is newer than the judgement of the call.
 fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) -> Response<Body> {
     let format = match response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes()) {
         _ if response.body().size_hint().exact().is_some() => return response,
@@ -244,6 +268,7 @@ fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) 
             let (mut pieces, mut end) = stream?;
             tokio::select! {
                 biased;
+                // Before the next piece: no event leaves after the token is known to have ended.
                 why = &mut end => {
                     let Some(format) = format else {
                         return Some((Err(axum::Error::new(why)), None));
@@ -258,6 +283,8 @@ fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) 
 }
 
 /// Waits until the token is no longer valid, and returns why.
+/// Two things end a token: a record, which the watch announces, and its time, which only the clock shows. The
+/// wall clock may be set, so it is looked at often, and not once at the end that it foretold.
 async fn end(context: Arc<Context>, id: TokenId) -> &'static str {
     let mut access = context.handle.access();
     loop {

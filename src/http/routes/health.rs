@@ -1,5 +1,11 @@
 //! The health of this node: probes for supervisors and load balancers (`/livez`, `/readyz`, `/leader`), the status for people, and
 //! `/v1/diagnostics` for `eldest doctor`, with what only the node itself can measure.
+//!
+//! ```text
+//!   /livez    the process takes calls        asks nothing: a supervisor must not end a node that waits for others
+//!   /readyz   a linear read succeeds         through the leader: a load balancer sends no clients to a node that is cut off
+//!   /leader   this node leads, by its lease  for clients that want to save the hop
+//! ```
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +25,8 @@ use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::metrics::Process;
 use crate::types::Now;
 
+/// `eldest doctor` compares these values between nodes: clocks, settings and certificates are only wrong in
+/// relation to each other.
 #[derive(Debug, Serialize)]
 struct Diagnostics {
     version: &'static str,
@@ -156,6 +164,7 @@ pub async fn status(State(context): State<Arc<Context>>, request: ClientRequest)
 }
 
 /// Makes a linear read in the same way as a client's: here on the leader, or in one hop to the leader.
+/// Every failure is 503, whatever its code: load balancers look at the status alone.
 pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequest) -> Answer {
     request.query(&[])?;
     request.deadline = request.deadline.min(Instant::now() + READY_MOST);
@@ -170,6 +179,7 @@ async fn confirm(context: &Context) -> Result<Response<Body>, CallFailure> {
 }
 
 /// Returns whether writes sent here need no hop. This is checked against the lease at the moment of the answer.
+/// The lease is what makes it true at this moment (I4). A node that only believes that it leads answers 503.
 pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
     if request.in_time(context.handle.is_leader()).await? {

@@ -3,6 +3,17 @@
 //! The node that serves the stream acquires, renews and releases the role: it calls its own loop, or forwards the call to the leader, as
 //! it does for any client. It measures the lease by the rule for every holder ([`Term`]). If the node or the client's host dies, the lease
 //! is no longer renewed and lapses.
+//!
+//! ```text
+//!   acquire ── at once ──────────────────────────────────┐
+//!      └── after a wait ─► prove: renew until clear ─────┴─► held: renew … ─┬─► lost       410, or its own time is over
+//!                               └ not in time: 504                          ├─► stopping   the node ends: say so, give back
+//!                                                                           └─► dropped    the client is gone: give back
+//! ```
+//!
+//! The client does not count time: the end of the stream, for any reason, is the end of its role. The stream
+//! says `lost` as soon as the lease may be over by this node's clock, which is before another instance can be
+//! granted the role (I13).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -90,6 +101,8 @@ pub async fn hold(
         life.end_unheard(UNHEARD_MOST);
     }
     let instance = query.more("instance_id").unwrap_or_default();
+    // Before the call is made: the lease counts from the moment when the request was sent, not from the
+    // answer (P39).
     let sent = CLOCK.now();
     let waited = claim.contains_key("wait_ms");
     let ttl_ms = claim.get("ttl_ms").and_then(Value::as_u64).unwrap_or(ROLE_TTL.0 / 1000);
@@ -100,6 +113,8 @@ pub async fn hold(
     };
     let (token, ttl) = (granted.token, Duration::from_millis(ttl_ms));
     let members = json!({"role": calls.role, "instance_id": instance, "token": token, "ttl_ms": ttl_ms});
+    // After a wait the grant is younger than the request, and how much younger is not known. This first term
+    // only bounds the time for `prove`; the client hears nothing before a renewal has given the true one.
     let term = Term::new(token, if waited { CLOCK.now() } else { sent }, ttl, granted.expires_in());
     let mut holding = Holding {
         tenure: Tenure { instance: instance.into(), token, ttl: None, tie: None, secret },
@@ -115,6 +130,7 @@ pub async fn hold(
         calls,
         _place: place,
     };
+    // Dropping `holding` gives the role back, since it is not proved and may still be held.
     if waited && !holding.prove().await {
         return Err(Denied::Unknown.into());
     }
@@ -156,6 +172,8 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
 
 impl Holding {
     /// Returns the next message.
+    /// Renewals and signs of life share the time: the client hears something at least every `silence`,
+    /// renewals or not.
     async fn go_on(&mut self) -> Bytes {
         let speak_at = CLOCK.now().plus(self.silence);
         while self.renew_at <= speak_at {
@@ -172,6 +190,8 @@ impl Holding {
     }
 
     /// Waits. Returns false if the node stops meanwhile.
+    /// A watch without a sender shows the end of the node. It is looked at in short steps, because the
+    /// runtime's timers stand still while the machine is suspended, and the lease does not.
     async fn rest(&mut self, until: Moment) -> bool {
         let node_ends = async { while self.life.changed().await.is_ok() {} };
         let mut node_ends = std::pin::pin!(node_ends);
@@ -193,6 +213,8 @@ impl Holding {
     }
 
     /// Gives the role back in a separate task, which continues even if the stream is dropped.
+    /// The stream may be dropped at any point, and a dropped future cannot wait for an answer. So a task
+    /// makes the call, and holds what the node needs to know about it: the receiver in `farewell`.
     fn give_back(&mut self) -> JoinHandle<()> {
         // A stopping node gives up after this time, and the role lapses.
         let most = if self.end == Some(End::Stopping) { FAREWELL } else { Duration::MAX };
@@ -204,6 +226,8 @@ impl Holding {
         })
     }
 
+    /// It tries until the lease is over by this node's own clock. Afterwards the role lapses by itself, and a
+    /// late release would name a token that has ended.
     fn release(&self) -> impl Future<Output = ()> + Send + use<> {
         let (calls, tenure, term) = (self.calls.clone(), self.tenure.clone(), self.term);
         async move {
@@ -230,6 +254,7 @@ impl Holding {
 
     async fn renew(&mut self) -> Renewed {
         let sent = CLOCK.now();
+        // A renewal that is not answered before the term is over proves nothing any more.
         match CLOCK.before(self.term.until, self.calls.renew(&self.tenure)).await {
             Some(Ok(granted)) => {
                 self.term = Term::new(self.term.token, sent, self.ttl, granted.expires_in());

@@ -1,4 +1,7 @@
 //! The members of the cluster: every node shows them, and the leader changes them, one change at a time (P43).
+//!
+//! A change is an order to the leader. This module checks that the node answers at its address; everything
+//! about the cluster is judged by the protocol (`Denied::Members`).
 
 use std::sync::Arc;
 
@@ -38,6 +41,7 @@ struct Added {
     name: Option<String>,
     address: String,
     /// Skips the check that the node answers at its address.
+    /// For a node that is started later, or that this node cannot reach.
     #[serde(default)]
     force: bool,
 }
@@ -75,6 +79,8 @@ async fn carry_out(
     }
     match context.handle.change_members(change.clone()).await {
         // A leader that is to be removed hands over first; the next leader takes the call.
+        // After the hand-over this node does not lead, so the second call is refused as `NotLeader`, and
+        // `dispatch` finds the next leader.
         Err(Denied::Members(MembersRefusal::IsLeader)) => {
             context.handle.hand_over(None).await?;
             context.handle.change_members(change).await?;
@@ -85,6 +91,7 @@ async fn carry_out(
 }
 
 /// An added node counts for majorities once it is in the log, so a wrong address would cost a vote: the address is checked first.
+/// In available mode the log names no members, and the change is refused anyway.
 async fn check_address(context: &Context, change: &MemberChange) -> Result<(), Problem> {
     let MemberChange::Add { id, name, address } = change else { return Ok(()) };
     // The log knows more about an existing member.

@@ -1,4 +1,13 @@
 //! `/metrics`: all counters and measurements, in the format of Prometheus. `docs/metrics.md` is its reference.
+//!
+//! ```text
+//!   loop: Measures, one call ─┐
+//!   Numbers, counters ────────┼─► one page, family by family
+//!   Context: places, traffic ─┘
+//! ```
+//!
+//! A label has few values, and none that a caller can choose: each value is a time series at the collector.
+//! Peers are labelled by id.
 
 use std::sync::Arc;
 
@@ -278,6 +287,7 @@ fn traffic(page: &mut MetricsPage, context: &Context) {
 }
 
 /// Writes the use and the limit of each resource that callers can exhaust.
+/// Each use stands next to its limit, so an alert can compare the two without knowing the configuration.
 fn room(page: &mut MetricsPage, context: &Context) {
     let seats = context.seats.in_use();
     let class = |class: Class| vec![("class", class.name().to_string())];

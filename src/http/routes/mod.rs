@@ -1,4 +1,18 @@
 //! The router assigns a handler to each route of the table of needs.
+//!
+//! ```text
+//!   a row of `needs::TABLE` ─► guarded: who calls, and is it granted? ─► the handler ─► dispatch
+//! ```
+//!
+//! A route exists only with a row in the table, so none is without a guard. The files:
+//!
+//! - `guarded` judges the caller of every route.
+//! - `docs`, `commands` with `bulk`, `conflicts`, `roles`, `processes` and `tokens` are the data.
+//!   `role_calls`, `hold` and `tie` hold a role for a client with a stream.
+//! - `feed` and `channels` are streams for readers.
+//! - `health`, `metrics`, `explain` and `members` show the cluster. `operators`, `backups`, `restore` and
+//!   `catch_up` take orders.
+//! - `embedded` has the files that are part of the binary, and `pieces` sends bodies as large as the state.
 
 mod backups;
 mod bulk;
@@ -139,11 +153,14 @@ fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
 }
 
 /// The table and the handlers are both part of this binary: a test builds a router from them.
+/// A row without a handler is a mistake of the program, and no call can cause it.
 fn unserved(method: &str, pattern: &str) -> ! {
     unreachable!("no handler answers {method} {pattern}")
 }
 
 /// `…/{role}/hold` and `…/{role}/tie` answer with a stream, the others with one response.
+/// A role's name may have slashes, so the operation is what follows the last one. A role whose name ends in
+/// an operation is named with that slash encoded.
 async fn role_operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let path = request.path();
     if let Some(path) = path.strip_suffix("/hold") {

@@ -2,6 +2,9 @@
 //! its nodes.
 //!
 //! Without an envelope a call of the seed's routes has no effect on the protocol.
+//!
+//! The seed's routes are kept for its programs. A peer calls the same paths with an envelope, and never comes
+//! here (`server::front`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,6 +90,7 @@ pub async fn writesync(State(context): State<Arc<Context>>) -> Answer {
 }
 
 /// Answers whether this node would approve that candidate now. It is an opinion; nothing changes.
+/// The reason of the opinion goes to people and into no message (P58).
 pub async fn declare_capability(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let candidate = request.object::<Named>()?.node(&context)?;
     match request.in_time(context.handle.opinion(candidate)).await? {
@@ -149,6 +153,7 @@ pub async fn handoff(State(context): State<Arc<Context>>, request: ClientRequest
     hand_over(&context, &request, None).await
 }
 
+/// If no heir was named, the answer shows the leader that this node sees by then, or none.
 async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId>) -> Answer {
     as_leader(context, request, || async {
         context.handle.hand_over(to).await?;
@@ -159,6 +164,8 @@ async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId
 }
 
 /// Orders for the leader are dispatched like writes.
+/// But they are never sent twice: a hand-over that reached two leaders one after the other would happen
+/// twice.
 async fn as_leader<H, F>(context: &Context, request: &ClientRequest, here: H) -> Answer
 where
     H: Fn() -> F,
@@ -169,6 +176,8 @@ where
 }
 
 /// This order is carried out by this node: there is no leader yet.
+/// It is not forwarded and not repeated: the node that is asked is the one that claims (P9). Without an
+/// answer the outcome is unknown, because the cluster may be formed by then.
 pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let without = request.object::<Missing>()?.without.unwrap_or_default();
     let without = without.into_iter().map(|node| member(&context, "without", node));

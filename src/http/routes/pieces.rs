@@ -1,4 +1,12 @@
 //! A response as large as the state: a separate thread writes it, with backpressure from the reader.
+//!
+//! ```text
+//!   a thread: write ─► 64 KiB ─► 4 pieces at most ─► the connection
+//!       └ waits when the queue is full; fails when the reader is gone
+//! ```
+//!
+//! So such a response takes less than half a megabyte, in addition to the frozen state that it shows. How
+//! long a reader may keep that state is bounded by the answer time-out.
 
 use std::fmt;
 use std::io;
@@ -32,6 +40,8 @@ pub fn streamed(
         let _ = write(&mut out).and_then(|()| out.give());
         drop(place);
     });
+    // Each piece that is asked for is progress; a reader that asks for none loses its connection, and with it
+    // the place.
     let untaken = timeouts.map(ConnectionTimeouts::answer);
     let pieces = stream::unfold((ready, untaken, read), |(mut ready, untaken, read)| async move {
         let piece: Bytes = ready.recv().await?;

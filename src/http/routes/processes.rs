@@ -1,4 +1,8 @@
 //! Processes: each one is registered for as long as it sends heartbeats.
+//!
+//! A process is a lease without a queue: it is registered by a record, and renewed by heartbeats without one.
+//! Any caller that is granted the name may register it; under a secret only a caller that shows the secret
+//! may do so again (P53).
 
 use std::sync::Arc;
 
@@ -39,6 +43,7 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
     dispatch::read_leases(&context, &request, &ONE).await
 }
 
+/// It is a record only if something changes; a process that registers again as it was renews its lease.
 pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
@@ -57,6 +62,7 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
 }
 
 /// A heartbeat makes no record.
+/// So it may be repeated at another leader.
 async fn heartbeat(context: &Context, request: &ClientRequest) -> Answer {
     let path = request.path().strip_suffix("/heartbeat").unwrap_or_default();
     let no_forward = request.no_forward()?;
@@ -79,13 +85,16 @@ pub async fn operation(State(context): State<Arc<Context>>, request: ClientReque
     }
 }
 
-/// An operator removes a process, whatever its secret. A process that has registered under this id since then stays.
+/// An operator removes a process, whatever its secret. A process that has registered under this id since
+/// then, under another secret, stays.
 async fn remove(context: &Context, request: &ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;
     let id = id_in(request.path().strip_suffix("/remove").unwrap_or_default())?;
     dispatch::at_leader(context, request, CallKind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
+        // The secret of the process that stands now. If one with another secret registers before the command
+        // is applied, the command is rejected.
         let view = context.handle.read(Level::Leader).await?;
         let secret = view.store.process(&id).and_then(|process| process.new.secret);
         let written = context.handle.write(Command::remove_process(id.clone(), secret), call).await?;

@@ -1,5 +1,12 @@
 //! An operator sends a whole-data document to the leader: `/override_all_data` replaces all data by it, `/merge_conflict` adds what is
 //! missing here.
+//!
+//! ```text
+//!   body, up to 256 MiB ─► a thread: cut into steps ─► the loop: parts, last record (P46)
+//! ```
+//!
+//! The text is held as a whole, because the document is one JSON value; `backups` takes larger states row by
+//! row. Nothing is changed before the whole document has been read.
 
 use std::sync::Arc;
 
@@ -23,6 +30,8 @@ const DOCUMENT_BYTES_MOST: usize = 256 << 20;
 const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
 
 /// Cuts a document into records; the number distinguishes its steps from those of any other document.
+/// Otherwise the last record of one document could put parts of another one in place, which an attempt that
+/// broke off had staged.
 type Cut = fn(&str, u64) -> Result<Steps, BadDocument>;
 
 pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {
@@ -56,6 +65,7 @@ async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> 
         let detail = format!("node {} leads; send the document there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
+    // One place for both kinds of documents and for backups: the memory of one is the bound.
     let place = context.restores.take(sharers(parts))?;
     // A restore that has begun runs to its end, even if the caller disconnects.
     tokio::spawn(carry_out(context, principal(parts), body, cut, place)).await.map_err(|_| lost())?

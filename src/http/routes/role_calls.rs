@@ -1,4 +1,12 @@
 //! The calls about a role that a node makes for a client whose stream it serves: to its own loop or to the leader, as for any client.
+//!
+//! ```text
+//!   hold, tie ─► Calls ─► the client's head with another path and body ─► dispatch, as for any call of that client
+//! ```
+//!
+//! The calls carry the client's credential, so they are judged like calls of the client itself. Giving back
+//! is the exception, because the client's token may be what has ended: there the node speaks for itself
+//! (`request::GivesBack`).
 
 use std::sync::Arc;
 
@@ -25,6 +33,7 @@ use crate::store::{Role, Tenure};
 use crate::types::Text;
 
 /// A client's host that acknowledges nothing for this long is treated as dead: twice the silence between two keep-alive messages.
+/// So a role that a vanished host held by a stream is free within 15 s: the next message leaves within 5 s.
 pub const UNHEARD_MOST: Duration = Duration::from_secs(10);
 
 /// The pause after a failed call that may succeed later. Most of the ttl is left then.
@@ -65,6 +74,8 @@ impl RefusedCall {
 }
 
 /// Returns whether another leader, or the same one a moment later, may accept the call.
+/// 504 is among them: the calls that are made again name a token, and do no harm if the first one was carried
+/// out.
 pub fn may_pass(status: StatusCode) -> bool {
     status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
@@ -115,6 +126,7 @@ impl Calls {
     }
 
     /// Builds the call as the leader gets it if another node leads.
+    /// Each call has the time of one call, counted from here: the stream itself lasts much longer.
     fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
         let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
         let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
@@ -158,6 +170,8 @@ fn said_of(tenure: &Tenure) -> Value {
 }
 
 /// Removes the headers that belong to the first body.
+/// An idempotency key names the client's one call. With it the further calls would get the answer of the
+/// first.
 pub fn head(asked: &ClientRequest) -> Parts {
     let mut parts = asked.parts.clone();
     parts.method = Method::POST;

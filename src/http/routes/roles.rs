@@ -1,4 +1,15 @@
 //! Roles: each has one holder, for as long as it renews its lease, and a token that rises with every grant.
+//!
+//! ```text
+//!   acquire   free: a record. held: refused after a round, or queued at the leader if the call may wait (P41)
+//!   renew     no record: a round proves that this node leads, and the leader counts the ttl again (P39)
+//!   release   a record; the queue moves with it
+//!   untie     a record, if the lease is still tied to that connection (P45)
+//!   elect     an order of an operator: a record, no matter which instance holds the role
+//! ```
+//!
+//! The token of a role rises with each grant, and the grants of all leaders are ordered by the log. That is
+//! what a resource relies on when it compares tokens (I6).
 
 use std::sync::Arc;
 
@@ -73,6 +84,7 @@ pub fn new_role_in(path: &str) -> Result<Text, Problem> {
 }
 
 /// Reads the body of `acquire`, and the secret from the head.
+/// If both name one, the body's secret counts.
 pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
     let mut acquisition = Acquisition::read(request.raw()?)?;
     acquisition.claim.secret = acquisition.claim.secret.or(request.secret()?);
@@ -80,6 +92,8 @@ pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
 }
 
 /// Does the same for `renew`, `untie` and `release`.
+/// The proof was over a path, a token and a tie. A body with other values would use it for a lease that it
+/// does not speak of.
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
     let said = GivesBack { token: tenure.token, tie: tenure.tie };
@@ -100,6 +114,9 @@ async fn acquire(context: &Context, request: ClientRequest, role: Text) -> Answe
 }
 
 /// Acquires the role. The wait is added to the time that every call has.
+/// The call leaves the places for writes before it waits, so that callers that wait for roles keep no writer
+/// out. What is left of the wait is computed for each attempt: a call that moves to another leader waits no
+/// longer in all.
 pub async fn acquired(
     context: &Context,
     mut request: ClientRequest,
@@ -123,6 +140,7 @@ pub async fn acquired(
             Span(0) => None,
             _ => Some(context.lines.take(role, request.sharers())?),
         };
+        // The replica looks at this token again before it proposes the grant (P41).
         let by = request.principal().token();
         Ok(context.handle.acquire(role.clone(), claim.clone(), priority, wait, by, call).await?)
     })
@@ -258,6 +276,8 @@ struct Released<'a> {
 }
 
 /// Checks for a resource whether a token that it got is still the newest.
+/// A resource that has seen the greatest token need not ask; this route is for one that has not. The answer
+/// is as fresh as the level of the read.
 async fn check(context: &Arc<Context>, request: &ClientRequest) -> Answer {
     dispatch::read(context, request, &["token"], |store, request, query| {
         let role = role_in(without_operation(request))?;
@@ -279,6 +299,7 @@ fn show_roles(store: &Store, _: &ClientRequest, page: &Page, known: &[KnownLease
     Ok(answer::json(StatusCode::OK, lease::list(shown(store, page, known), page.next.as_ref())))
 }
 
+/// A role that is not held has a page, too: it shows that the role is free, and how many callers wait.
 fn find_role(_: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Problem> {
     Ok(Page { names: vec![LeaseName::Role(role_in(request.path())?)], next: None })
 }

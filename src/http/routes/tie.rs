@@ -8,6 +8,10 @@
 //!
 //! The grace is for a live holder that has lost this connection to a device in between: in this time it can name another tie, at any node,
 //! and it stops relying on the lease before the time is over.
+//!
+//! The node that serves the connection only reports; the leader decides. It ends the lease only if the
+//! reported number is still the newest that the holder has named, so a late report about an old connection
+//! ends nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -33,6 +37,8 @@ use crate::types::{Span, Text};
 /// The parameters: the body of `renew`, which a stream does not take, and the grace.
 const PARAMETERS: [&str; 6] = ["instance_id", "token", "tie", "ttl_ms", "grace_ms", "format"];
 
+/// A live holder needs this time to notice the loss and to renew under another number. It believes for half
+/// of it at most (P45).
 const GRACE: Duration = Duration::from_secs(1);
 /// A grace longer than the longest lease would have no effect.
 const GRACE_MOST_MS: u64 = 60_000;
@@ -73,9 +79,13 @@ pub async fn tie(
     if let Some(connection) = &connection {
         connection.end_unheard(UNHEARD_MOST);
     }
+    // Before the renewal: a leader that changes while it is under way does not know the tie, and must be
+    // seen.
     let mut leadership = context.handle.leadership();
     leadership.mark_unchanged();
     let calls = Arc::new(Calls { context, head: head(asked), mode: asked.mode, role });
+    // The stream begins only if the lease stands and the leader has heard this number. Otherwise the client
+    // would rely on a tie that no leader has.
     let renewed = match calls.renew(&tenure).await {
         Ok(renewed) => renewed,
         Err(refused) => return Ok(refused.response),
@@ -159,6 +169,8 @@ impl Tied {
         }
     }
 
+    /// The grace is waited for here and not at the leader: the leader needs no timer for each connection, and
+    /// a leader that changes meanwhile loses none.
     fn untie(&self) -> impl Future<Output = ()> + Send + use<> {
         let (calls, tenure, grace) = (self.calls.clone(), self.tenure.clone(), self.grace);
         let place = self.place.clone();
@@ -176,6 +188,8 @@ impl Tied {
     }
 }
 
+/// The stream ends in many ways, and only one of them is the holder's: its side has closed the connection in
+/// order. A reset, a time-out or the end of this node says nothing about the holder (P45).
 impl Drop for Tied {
     fn drop(&mut self) {
         let closed = self.connection.as_ref().is_some_and(|connection| connection.was_closed_by_peer());

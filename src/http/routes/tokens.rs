@@ -1,4 +1,8 @@
 //! Tokens of clients (P56): orders create, list and revoke them. The secret is in one response and nowhere else.
+//!
+//! The secret is drawn by the leader, at the moment when the record is made, and only its hash leaves this
+//! function for the log. So a call to make a token is never repeated, and has no idempotency key: the answer
+//! could not be given again.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -45,6 +49,7 @@ async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Bod
     let made = context.handle.write(Command::create_token(new), None).await?;
     let mut response = answer::json(StatusCode::CREATED, shown.to_string());
     dispatch::set_record(response.headers_mut(), context, made.position, made.acks);
+    // A cache on the way would keep the secret.
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -68,6 +73,8 @@ pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -
     .await
 }
 
+/// A revocation is a record like any other write, so it may be repeated with a key. From the moment it is
+/// applied, each node that has applied it refuses the token and ends its streams.
 pub async fn revoke(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     dispatch::write(&context, &request, parse_revoke, |written| answer::result(written, StatusCode::OK)).await
 }

@@ -22,6 +22,8 @@ const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
     Err(_) => panic!("499 is a status"),
 };
 
+/// It is made before the call is judged, and consumed by `answered`. If it is dropped instead, the caller has
+/// disconnected: no path forgets to report the end.
 pub struct Call {
     context: Arc<Context>,
     id: HeaderValue,
@@ -59,6 +61,7 @@ impl Call {
         self.context.refusals.add(self.id(), at, &self.method, self.uri.path(), status, problem);
     }
 
+    /// The response has begun; streams go on after this, and their later bytes are not reported.
     pub fn answered(mut self, response: &Response<Body>, code: Option<&'static str>) {
         self.is_answered = true;
         self.context.traffic.answered(&self.counted, response.status().as_u16());
@@ -104,6 +107,8 @@ impl Drop for Call {
 }
 
 /// Adds the span's header to this call, and so to its calls to other nodes.
+/// A caller that sends `traceparent` without the sampled flag wants no trace. Its context still travels on,
+/// so that the nodes behind this one do not begin a trace by themselves.
 fn traced(request: &mut Request, context: &Context) -> Option<(TraceContext, SystemTime)> {
     if !context.spans.are_wanted() {
         return None;

@@ -1,4 +1,7 @@
 //! Serves a connection with hyper, watches for its silence, and closes it.
+//!
+//! Each connection has one timer, however many bytes move on it. Bytes only note the time; when the timer
+//! fires, it reads the notes and computes when it has to look again (`admission::timeouts`).
 
 use std::convert::Infallible;
 use std::io;
@@ -27,6 +30,7 @@ use crate::http::request::Context;
 use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: enough for a busy client, but not the full capacity of the node.
+/// Beyond it the client's HTTP library waits until one of its streams ends.
 const STREAMS_MOST: u32 = 256;
 
 /// The smallest buffer in which hyper reads a head; with less, ordinary requests and the longest ones of peers would fail.
@@ -36,6 +40,7 @@ const REST_OF_HEAD: usize = 4 << 10;
 const _: () = assert!(MESSAGE_BYTES_MOST + REST_OF_HEAD <= BUFFER_LEAST);
 
 /// The time limit of a reserve connection until its call has come, and between two calls of a peer.
+/// There are few of these connections, and the probes and operators that they are for call at once.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that an ended connection has to write its remaining bytes: a slower reader is treated as gone.
@@ -70,6 +75,7 @@ impl Served {
 pub type Builder = auto::Builder<TokioExecutor>;
 
 /// A head that exceeds the limit by a little is read and answered with a problem; beyond that hyper answers a bare 431 and closes.
+/// The limit itself is checked in `front`, which knows the request's id and can explain the refusal.
 pub fn builder(context: &Context) -> Builder {
     let head = context.limits.head_bytes;
     let mut builder = Builder::new(TokioExecutor::new());
@@ -95,6 +101,8 @@ pub async fn run(stream: TcpStream, served: Served) {
     let called = Arc::new(Notify::new());
     let watched = TokioIo::new(Watched { stream, timeouts: timeouts.clone() });
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        // `busy` ends when the response exists, not when the client has it: from then on the answer time-out
+        // counts, by `Untaken` in the body.
         let (front, busy) = (front.clone(), timeouts.begin(request.version()));
         let last = place.is_reserve && request.version() < Version::HTTP_2;
         let extensions = request.extensions_mut();
@@ -113,6 +121,8 @@ pub async fn run(stream: TcpStream, served: Served) {
                 Some(clients) => sort::answer(&clients, front, request).await,
                 None => front.answer(request).await,
             };
+            // HTTP/1 clients learn from the header that this was the last call; HTTP/2 clients learn it from
+            // GOAWAY, which `called` below causes.
             if last {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -146,6 +156,8 @@ pub async fn run(stream: TcpStream, served: Served) {
             },
         }
     }
+    // The remaining bytes are written, for example a GOAWAY or the rest of a refusal; no further request is
+    // read.
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = connection.as_mut() => {}
@@ -164,6 +176,7 @@ fn most(is_reserve: bool) -> Duration {
 }
 
 /// A stream that reports when bytes move, and that takes a limit for unacknowledged bytes.
+/// hyper does not show these events, and the time-outs need them.
 struct Watched {
     stream: Stream,
     timeouts: Arc<ConnectionTimeouts>,
@@ -178,6 +191,8 @@ impl AsyncRead for Watched {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(task, buf);
         let ended = match &polled {
+            // No bytes although there was room: the other side has closed in order. A reset is an error, and
+            // is not counted as a close: a device in between may have sent it (P45).
             Poll::Ready(Ok(())) => buf.remaining() > 0,
             // TLS reports a connection that ended without its closing message in this way.
             Poll::Ready(Err(error)) => error.kind() == io::ErrorKind::UnexpectedEof,
@@ -193,6 +208,8 @@ impl AsyncRead for Watched {
 }
 
 impl Watched {
+    /// The handler that wants the limit has only the time-outs, and not the socket. So the option is set
+    /// here, once, before the next write.
     fn before_write(&self) {
         if let Some(most_ms) = self.timeouts.user_timeout_ms() {
             // Without this option the system's own time-out applies, which is about a quarter of an hour.

@@ -1,5 +1,14 @@
 //! Every request passes here first. A call of another node goes to `peer`. A client's call gets an id, the size of its head is checked, and
 //! it is admitted or refused. Its response passes here last: problems are written, and the headers about this node are added.
+//!
+//! ```text
+//!   credential ─► host, origin ─┬─ with an envelope ──► peer
+//!                               └─ id ─► size of the head ─► path ─► class ─► seat ─► router ─► problem ─► memory ─► headers
+//! ```
+//!
+//! The order matters. The credential is read first, because the check of the host and the use of a reserve
+//! connection depend on it. The seat comes before the router: a call without a seat costs no lookup and no
+//! body.
 
 use std::sync::Arc;
 
@@ -41,6 +50,8 @@ impl Front {
         Front { router: routes::router(context.clone()), peers: PeerEndpoint::new(&context), context }
     }
 
+    /// A call with an envelope whose host or origin is refused is answered like a client's: so the refusal
+    /// gets an id, and is counted.
     pub async fn answer(&self, mut request: Request) -> Response<Body> {
         let shown = self.context.look(request.headers());
         request.extensions_mut().insert(shown);
@@ -62,6 +73,7 @@ impl Front {
     ) -> Response<Body> {
         let id = request_id(request.headers_mut(), &self.context);
         let call = Call::begin(&mut request, &self.context, &id);
+        // The router consumes the request, and the response must be accounted for to the same connection.
         let reader = Reader::of(&request);
         let (page, mut response) = match page {
             Ok(page) => (page, self.admitted(request).await),
@@ -72,6 +84,8 @@ impl Front {
             call.refused(response.status(), problem);
             response = self.render(problem, &response, &id);
         }
+        // The problem is rendered before its memory is counted, and the counters come after that: they show
+        // what the client gets, not what the handler wanted.
         response = reader.account(response).unwrap_or_else(|denied| {
             let response = self.render(&denied, &empty(), &id);
             problem = Some(denied);
@@ -79,6 +93,7 @@ impl Front {
         });
         call.answered(&response, problem.map(|problem| problem.code().name()));
         complete(response.headers_mut(), &self.context, id);
+        // Refusals get these headers, too: without them an allowed page could not read why it was refused.
         if let Some(page) = page {
             allow(response.headers_mut(), page);
         }
@@ -101,6 +116,8 @@ impl Front {
         match self.admit(&request) {
             Ok(_) if is_preflight(&request) => preflight(),
             Ok(None) => self.route(request).await,
+            // The request has only a weak reference, so the seat becomes free when the response's head
+            // exists. Lists keep it in their body until that is sent: each holds megabytes.
             Ok(Some((class, seat))) => {
                 request.extensions_mut().insert(seat.admitted());
                 let response = self.route(request).await;
@@ -130,6 +147,8 @@ impl Front {
             return Ok(None);
         };
         let extensions = request.extensions();
+        // An unknown token does not count here: it would first have to be looked up at the leader, and any
+        // caller can make one up.
         let may_order = || matches!(extensions.get(), Some(Shown::Right(principal)) if principal.may_order());
         if extensions.get::<Reserved>().is_some() && !may_order() {
             return Err(beyond("connections to this node"));
@@ -160,6 +179,8 @@ impl Front {
 }
 
 /// Returns the sharer by the credential of a call, before the call is judged.
+/// All unknown and wrong credentials are one sharer. If each were another one, a caller could take a new
+/// share with every token that it makes up.
 fn principal_of(shown: &Shown) -> Sharer {
     match shown {
         Shown::Nothing => Sharer::NoToken,
@@ -206,6 +227,9 @@ impl Reader {
             return Ok(response);
         };
         let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(BESIDE_A_BODY);
+        // A read may be replaced by 429: it changed nothing. The outcome of a write is sent in any case,
+        // since 429 would say that the write was surely not applied (P15). Its memory counts all the same,
+        // and keeps further bodies out.
         let held = match self.only_reads && response.status().is_success() {
             true => caller.hold(bytes).ok_or_else(no_memory)?,
             false => caller.hold_anyway(bytes),
@@ -217,6 +241,7 @@ impl Reader {
 }
 
 /// A call with an envelope comes from a peer.
+/// A client can send such a header, too; `peer` decides whether the caller is a node.
 fn peer_route(request: &Request) -> Option<Route> {
     if !request.headers().contains_key(header::MESSAGE) {
         return None;
@@ -255,6 +280,8 @@ fn complete(headers: &mut HeaderMap, context: &Context, request_id: HeaderValue)
 }
 
 /// Returns the client's own id if it is usable, or a new one, and sets it in the request.
+/// It is set in the request, so that it is forwarded: the lines, spans and refusals of both nodes name the
+/// same id.
 fn request_id(headers: &mut HeaderMap, context: &Context) -> HeaderValue {
     let usable = |value: &&HeaderValue| {
         let bytes = value.as_bytes();

@@ -1,5 +1,13 @@
 //! The body of a response in pieces, so that the node can tell whether its reader takes any. The body's memory is accounted for until the
 //! last piece has left, no matter where it waits until then.
+//!
+//! ```text
+//!   Body, one frame ─► Accounted: owner of the bytes ─► pieces of 16 KiB, each a reference ─► hyper's buffer ─► socket
+//!                         └ given back when the last piece is dropped
+//! ```
+//!
+//! hyper asks for the next piece when it has room for it: on HTTP/2 when the client's window is open. So each
+//! piece that is asked for shows that the reader has taken earlier ones.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +20,8 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use crate::http::admission::{Held, Seat, Untaken};
 
 /// A slow reader takes at least one of these in the answer time-out.
+/// Smaller pieces would cost more calls for each response; much larger ones would end connections that are
+/// slow but alive.
 const PIECE: usize = 16 << 10;
 
 /// The accounting of a response for as long as its bytes are anywhere in this process.
@@ -62,6 +72,8 @@ impl HttpBody for HeldBody {
             match ready!(Pin::new(&mut self.inner).poll_frame(task)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => {
+                        // A body of known length is one frame, and that frame takes the whole account with
+                        // it.
                         let Account { held, untaken } = std::mem::take(&mut self.account);
                         self.piece = Bytes::from_owner(Accounted { bytes, _held: held, _untaken: untaken });
                     }

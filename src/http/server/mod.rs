@@ -6,6 +6,15 @@
 //!   the log and the collector of spans.
 //! - `held` is the body of a response, whose memory is accounted for until its last piece has left.
 //! - `scrapes` is a second listener, only for `/metrics`.
+//!
+//! ```text
+//!   accept ─► a place ─► the first bytes ─┬─ a peer's ──► the peers' runtime ─┐
+//!     │                                   └─ others ────► this runtime ───────┴─► tls ─► hyper ─► front
+//!     └─ no place: a constant refusal, and the connection is closed
+//! ```
+//!
+//! A connection has its place from the moment when it is accepted, before its first byte: sockets that stay
+//! silent and handshakes that never end count, too. The place is given back when the connection's task ends.
 
 mod call;
 mod connection;
@@ -35,17 +44,20 @@ pub use scrapes::serve_metrics;
 use crate::http::admission::{ConnectionPlace, Origin, Sharers};
 use crate::http::request::{Context, FAREWELL};
 
-/// Connections beyond the limit that each peer's address may open: its messages, its watch and its forwarded calls must get through when
-/// clients have taken all other connections.
+/// Connections beyond the limit, for each other node: its messages, its watch and its forwarded calls must
+/// get through when clients have taken all other connections. A peer's address may go beyond its own share
+/// and beyond the limit of all by the sum for all other nodes.
 const RESERVE_EACH: usize = 64;
 
 /// Connections of each peer on the peers' runtime: for its calls and for states that it sends. Further ones are served like clients'.
 const PEERS_EACH: usize = 64;
 
 /// Without file descriptors accepting fails again and again at once; some are given back during the pause.
+/// The accept loop itself waits, so that it does not log thousands of failures in a second.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The time for open calls when the server stops. Clients time out later; supervisors kill later.
+/// Beyond it the remaining calls are cut off without an answer: the clients of writes treat them as unknown.
 const DRAIN_MOST: Duration = Duration::from_secs(5);
 
 struct Server {
@@ -85,6 +97,8 @@ pub async fn serve(
 struct Slot(Arc<AtomicUsize>);
 
 impl Slot {
+    /// The count is raised before it is compared, so two connections at once never share the last place.
+    /// Beyond the limit the slot is dropped at once, which takes the count back.
     fn below(counter: &Arc<AtomicUsize>, most: usize) -> Option<Slot> {
         let before = counter.fetch_add(1, Ordering::Relaxed);
         let slot = Slot(counter.clone());
@@ -159,6 +173,8 @@ impl Server {
             // A separate receiver, so that the connection also notices the end.
             let mut ends = served.phase.clone();
             let patience = served.head_timeout();
+            // The first bytes are only looked at here, so nothing is lost if another runtime serves the
+            // connection.
             let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {
                 return;
             };
@@ -168,6 +184,9 @@ impl Server {
             if seat.is_none() {
                 return connection::run(stream, served).await;
             }
+            // A socket is registered with the runtime that accepted it. It is taken out of this one and
+            // registered with the peers' runtime; if that fails the connection is closed, and the peer dials
+            // again.
             served.clients = Some(Handle::current());
             let Ok(stream) = stream.into_std() else { return };
             peers.spawn(async move {
@@ -181,6 +200,7 @@ impl Server {
 
     async fn drain(self) {
         self.phase.send_replace(Phase::Draining);
+        // Each connection keeps a receiver, so the channel is closed when the last connection has ended.
         if timeout(DRAIN_MOST, self.phase.closed()).await.is_err() {
             tracing::warn!("some calls were still under way and have been cut off");
             self.phase.send_replace(Phase::Over);

@@ -1,4 +1,7 @@
 //! The responses to connections that are not served.
+//!
+//! They are constant bytes, written without hyper and without the router: they must work when everything else
+//! is used up.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +15,11 @@ use crate::driver::Tls;
 use crate::http::admission::{Places, Sharers, Shares};
 
 /// The maximum number of connections that are being refused because there are too many. Beyond it they are closed without a response.
+/// One address has three quarters of them, so a flood of one address leaves some answers to others.
 const MOST: usize = 64;
 
 /// The time that a refused client has to read the reason.
+/// A reader that needs longer than this would keep the place from the next one.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The response of a full server. It is a constant problem document: it must not need the resources that have run out.
@@ -40,6 +45,8 @@ pub const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
 const ALERT: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x50];
 
 /// Returns the response to a connection for which there is no room.
+/// Before a handshake a TLS client understands an alert and nothing else. If the port also takes plain calls,
+/// most callers are answered by the document; a TLS client sees an error of the handshake.
 pub fn full(tls: Option<&Tls>) -> &'static [u8] {
     if tls.is_some_and(|tls| !tls.takes_plain) { ALERT } else { FULL }
 }

@@ -58,6 +58,7 @@ pub async fn serve_metrics(listener: TcpListener, context: Arc<Context>) {
     }
 }
 
+/// Without keep-alive a scraper gives its place back after each call, and a few places are enough.
 async fn answer_one(stream: TcpStream, context: Arc<Context>) {
     let service = service_fn(|request| {
         let context = context.clone();

@@ -3,6 +3,10 @@
 //! Peers and clients use the same port. A connection belongs to a peer if its first request carries the envelope: this is checked before
 //! anything else reads the request. A client gains nothing by imitating a peer: a peer's call needs a proof, and a client's call is
 //! answered on the clients' runtime.
+//!
+//! A wrong guess costs delay and nothing else, because `front` decides again by the whole head. A peer's call
+//! on the clients' runtime still reaches `peer`, and a client's call on the peers' runtime is moved by
+//! `answer`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +24,7 @@ use super::tls::HANDSHAKE;
 use crate::wire::header;
 
 /// The part of the first request within which a peer's envelope begins.
+/// An envelope that begins later, or in a later packet, is overlooked.
 const LOOK: usize = 1024;
 
 /// Returns whether a peer calls, once the first bytes have arrived. Returns None for a connection that is silent for the time of a head;
@@ -37,6 +42,8 @@ pub async fn is_peers(
         () = sleep(patience) => return None,
     };
     let head = &head[..count];
+    // The head is encrypted. Before the handshake, which the serving runtime takes, only the address is
+    // known.
     if head.starts_with(&[HANDSHAKE]) {
         return Some(by_address);
     }
@@ -59,6 +66,8 @@ pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Re
 }
 
 /// A call whose caller has disconnected is aborted.
+/// Dropping only the handle would let the task go on without a caller. On the other runtime a dropped call
+/// ends where it waits, and calls that wait for a role depend on that (P41).
 struct Answering(JoinHandle<Response<Body>>);
 
 impl Drop for Answering {

@@ -28,7 +28,9 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Returns the stream for HTTP, and the caller's identity if it has shown a certificate. Returns None if there is nothing left to serve.
+/// Returns the stream for HTTP and, for a connection with TLS, the caller's identity, which is empty without
+/// a node's certificate. Returns None if there is nothing left to serve. A plain connection has no identity
+/// at all, and is judged by the cluster's secret instead (`peer`, `request::origin`).
 pub async fn open(stream: TcpStream, front: &Front, patience: Duration) -> Option<(Stream, Option<Caller>)> {
     let Some(tls) = &front.context.setup.tls else {
         return Some((Stream::Plain(stream), None));
@@ -44,6 +46,7 @@ pub async fn open(stream: TcpStream, front: &Front, patience: Duration) -> Optio
                 .note(from, &eldest_tls::explain(&error).unwrap_or_else(|| error.to_string()));
             None
         }
+        // A socket that stays silent is closed without a line in the log.
         Err(_) => None,
     }
 }
@@ -59,6 +62,8 @@ async fn begin(stream: TcpStream, tls: &Tls) -> io::Result<Option<(Stream, Optio
     }
 }
 
+/// The certificates are read for each handshake, so a renewed file counts from the next connection on. Open
+/// connections stay as they were judged.
 async fn shake_hands(stream: TcpStream, tls: &Tls) -> io::Result<(Stream, Option<Caller>)> {
     let stream = TlsAcceptor::from(tls.certificates.server()).accept(stream).await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

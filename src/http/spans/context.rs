@@ -22,6 +22,7 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Begins a new span under the one that the headers name, or the first span of a new trace.
+    /// A header that does not follow the standard is ignored, as the standard asks: a new trace begins.
     pub fn begin(headers: &HeaderMap) -> TraceContext {
         let span = random();
         let given = headers.get(TRACEPARENT).and_then(|value| parse(value.as_bytes()));
@@ -45,6 +46,7 @@ impl TraceContext {
 }
 
 /// Returns a number that is not 0, since 0 means no span.
+/// Without random numbers all spans would have one id: spans are then useless, and no call fails for that.
 fn random() -> u64 {
     getrandom::u64().unwrap_or(1).max(1)
 }

@@ -12,9 +12,12 @@ use super::span::{Span, Spans};
 const BATCH_MOST: usize = 512;
 
 /// The time for which spans are gathered before they are sent together.
+/// Each call to the collector has a cost, and a batch saves most of it. A full batch is sent at once.
 const GATHERED_FOR: Duration = Duration::from_secs(1);
 
 /// The time limit of a call to the collector. A slower collector loses the spans of the call.
+/// Spans of new calls wait in the queue meanwhile, and are lost when it is full. Nothing is sent again: the
+/// collector may have the spans already.
 const CALL_MOST: Duration = Duration::from_secs(5);
 
 /// A repeated error is logged again after this time.

@@ -9,6 +9,7 @@ use super::context::TraceContext;
 use crate::metrics::Counter;
 
 /// Some seconds of a busy node, in a few megabytes.
+/// Beyond it spans are lost and counted: a collector that hangs must not slow a call.
 const WAITING_MOST: usize = 8192;
 
 /// The work of one node for one call.
