@@ -1,5 +1,6 @@
 //! Makes the configuration from the raw settings and the topology, with all rules applied.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::layers::Merged;
@@ -7,10 +8,11 @@ use super::layers::choice;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::{
-    Config, ConfigRemark, Log, LogFormat, LogLevel, WrongValue, anonymous, areas, exposure, ranges,
-    relations, secrets, tls, web,
+    Config, ConfigRemark, Log, LogFormat, LogLevel, WrongTopology, WrongValue, anonymous, areas, exposure,
+    ranges, relations, secrets, tls, web,
 };
 use crate::protocol::{Ack, Limits, Mode, Takeover};
+use crate::store::TOKEN_REMAINDERS;
 
 const MODES: [(&str, Mode); 2] = [("safe", Mode::Safe), ("available", Mode::Available)];
 const ACKS: [(&str, Ack); 2] = [("majority", Ack::Majority), ("all", Ack::All)];
@@ -23,6 +25,18 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("debug", LogLevel::Debug),
     ("trace", LogLevel::Trace),
 ];
+
+/// In available mode two sides never grant the same fencing token, because each leader has its own remainder (P42).
+fn check_remainders(topology: &Topology, findings: &mut Findings) {
+    let mut seen = BTreeMap::new();
+    for member in &topology.members {
+        let id = member.id.0;
+        if let Some(other) = seen.insert(u64::from(id) % TOKEN_REMAINDERS, id) {
+            let wrong = WrongTopology::SameRemainder { id, other, of: TOKEN_REMAINDERS };
+            findings.mistake(topology.list_place.clone(), wrong);
+        }
+    }
+}
 
 /// Returns `None` only after a mistake.
 pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findings) -> Option<Config> {
@@ -56,6 +70,9 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         anonymous::check(anonymous, admin_token.is_some(), listen, findings);
     }
     let topology = topology?;
+    if mode == Some(Mode::Available) {
+        check_remainders(&topology, findings);
+    }
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
         findings.remark(ConfigRemark::EvenCluster { nodes });

@@ -31,6 +31,8 @@ pub struct Topology {
     pub members: Vec<MemberSettings>,
     /// The place of this node's own address in the file.
     pub own_place: SettingPlace,
+    /// The place of the list of all nodes.
+    pub list_place: SettingPlace,
 }
 
 impl Topology {
@@ -89,7 +91,7 @@ impl<'a> Reader<'a> {
         let mut members: Vec<MemberSettings> =
             drafts.into_iter().map(Draft::member).collect::<Option<_>>()?;
         members.sort_by_key(|member| member.id);
-        Some(Topology { cluster: cluster?, me, members, own_place })
+        Some(Topology { cluster: cluster?, me, members, own_place, list_place: list.place })
     }
 
     fn cluster(&mut self, fields: &Fields<'a>) -> Option<String> {

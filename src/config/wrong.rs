@@ -124,6 +124,12 @@ pub enum WrongTopology {
         name: String,
         by: String,
     },
+    /// In available mode the tokens of these two nodes could be equal.
+    SameRemainder {
+        id: u32,
+        other: u32,
+        of: u64,
+    },
 }
 
 /// The type of value that is wanted instead.
@@ -289,6 +295,13 @@ impl fmt::Display for WrongTopology {
             WrongTopology::NoSuchNode { id, ids } => {
                 let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
                 write!(f, "no node in clusters has the id {id}: write one of {}", ids.join(", "))
+            }
+            WrongTopology::SameRemainder { id, other, of } => {
+                write!(
+                    f,
+                    "the ids {other} and {id} differ by a multiple of {of}, and in available mode two nodes must not: "
+                )?;
+                write!(f, "write another id for one of them")
             }
             WrongTopology::OtherName { found, name, by } => {
                 write!(f, "{found} is {name} in {by}: write the same name in both")

@@ -180,9 +180,16 @@ impl Engine {
     }
 
     /// Takes these calls: the replica decides them in one round. Questions are answered before any call of the same batch is
-    /// handled, even if the call came first.
+    /// handled, even if the call came first, but for the question whether a call has been carried out (P15).
     pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<CallChunk>) {
-        let mut calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
+        let mut calls = Vec::new();
+        for ask in asks {
+            // An earlier attempt of that call may be among these.
+            if matches!(ask, Ask::MayHaveBeen { .. }) && !calls.is_empty() {
+                self.handle(In::Calls(std::mem::take(&mut calls)));
+            }
+            calls.extend(self.look_or_call(ask));
+        }
         if let Some(CallChunk { first, calls: more, gathering }) = chunk {
             self.replies.add_chunk(first, gathering);
             calls.extend((first.0..).map(CallId).zip(more));

@@ -57,8 +57,13 @@ pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
     let mut records: Vec<Record> = Vec::new();
     let mut encoded = Encoded { before: chain, ..Encoded::default() };
     let mut at = chain;
+    // Lines that are taken are written and sent on as they are, and found again by their ends. So nothing may stand between them.
+    let mut end = 0;
     for line in lines(&bytes) {
         let fail = |error| BatchError { offset: line.offset, error };
+        if line.offset != end {
+            return Err(fail(LineError::Field("line")));
+        }
         if !line.ended {
             return Err(fail(LineError::Field("end")));
         }
@@ -67,10 +72,13 @@ pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
         if !follows {
             return Err(fail(LineError::Order(record.position)));
         }
-        at = crc;
+        (at, end) = (crc, line.end());
         encoded.ends.push(LineEnd { at: line.end(), chain: crc });
         encoded.positions.push(record.position);
         records.push(record);
+    }
+    if end != bytes.len() {
+        return Err(BatchError { offset: end, error: LineError::Field("line") });
     }
     encoded.bytes = bytes;
     Ok(Batch { records, encoded })

@@ -177,6 +177,22 @@ fn a_batch_is_taken_whole_or_not_at_all() {
     assert_eq!(decode_all(bytes.into(), CHAIN).unwrap_err().error, LineError::Field("end"));
 }
 
+/// The lines are written to the log as they came. An empty line between them would be taken for a record.
+#[test]
+fn a_batch_has_nothing_but_lines() {
+    let records = [record(7, 1, payload("{}")), record(7, 2, payload("{}"))];
+    let mut first = Vec::new();
+    let chain = encode(&records[0], CHAIN, &mut first);
+    let mut second = Vec::new();
+    encode(&records[1], chain, &mut second);
+    for lines in [["\n", "", ""], ["", "\n", ""], ["", "", "\n\n"]] {
+        let [before, between, after] = lines.map(str::as_bytes);
+        let bytes = [before, &first, between, &second, after].concat();
+        assert_eq!(decode_all(bytes.into(), CHAIN).unwrap_err().error, LineError::Field("line"), "{lines:?}");
+    }
+    assert_eq!(decode_all([first, second].concat().into(), CHAIN).unwrap().records, records);
+}
+
 #[test]
 fn a_batch_has_no_gap() {
     let gap = [record(7, 1, payload("{}")), record(7, 3, payload("{}"))];

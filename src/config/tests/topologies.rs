@@ -54,6 +54,16 @@ fn addresses() {
     assert_eq!(bad("\"127.0.0.2\"", "\"0.0.0.0\"").len(), 1);
 }
 
+/// Their tokens could be equal where two sides grant roles. In safe mode there is one side.
+#[test]
+fn ids_with_one_remainder() {
+    let topology = with("\"id\": 3", "\"id\": 1026");
+    let in_mode = |mode| Start { topology: topology.clone(), ..Start::config(&format!("mode = \"{mode}\"")) };
+    assert!(in_mode("safe").run().is_ok());
+    let found = in_mode("available").bad();
+    assert!(found[0].contains("clusters: the ids 2 and 1026 differ by a multiple of 1024"), "{found:?}");
+}
+
 #[test]
 fn ids() {
     let range = "is out of range: write a whole number from 1 to 2147483648 (line 6, column 45)";

@@ -42,7 +42,7 @@ impl Refused {
         if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
             known.retain(|_, counts| !counts.is_over(now));
         }
-        let place = if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) { None } else { origin };
+        let place = place_of(&known, origin);
         let counts = known.entry(place).or_insert(Counts { since: now, refused: 0 });
         if counts.is_over(now) {
             *counts = Counts { since: now, refused: 0 };
@@ -56,7 +56,9 @@ impl Refused {
     /// leader some 20 calls in a minute.
     pub fn is_full(&self, origin: Option<Origin>, now: Instant) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&origin).is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))
+        known
+            .get(&place_of(&known, origin))
+            .is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))
     }
 
     pub fn too_many() -> Problem {
@@ -64,6 +66,11 @@ impl Refused {
         let detail = format!("a bound is reached: {bound}, {MOST} a minute");
         Problem::new(Code::TooManyRequests, detail).with("bound", bound)
     }
+}
+
+/// Returns the address under which a call is counted: with a full table, that of all further addresses.
+fn place_of(known: &HashMap<Option<Origin>, Counts>, origin: Option<Origin>) -> Option<Origin> {
+    origin.filter(|_| known.len() < ADDRESSES_MOST || known.contains_key(&origin))
 }
 
 impl Counts {
@@ -118,7 +125,9 @@ mod tests {
         for number in 0..ADDRESSES_MOST as u32 {
             assert!(refused.add(origin(number), now));
         }
+        assert!(!refused.is_full(origin(1 << 24), now));
         assert_eq!((0..100).filter(|more| refused.add(origin(1 << 24 | more), now)).count(), MOST as usize);
+        assert!(refused.is_full(origin(1 << 24 | 1 << 16), now), "counted as one");
         assert!(refused.0.lock().expect("nobody panics").len() <= ADDRESSES_MOST + 1);
         assert!(refused.add(origin(1 << 24), now + WINDOW), "the others' minute is over");
     }

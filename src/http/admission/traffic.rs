@@ -12,7 +12,7 @@ use crate::metrics::{Counter, Histogram};
 /// The first words of routes, without `/v1/`. The list is fixed, so unknown paths cannot add a route.
 /// A label for each path would let any caller make as many time series as it likes. A route that is not
 /// listed counts as `other`.
-const ROUTES: [&str; 29] = [
+const ROUTES: [&str; 36] = [
     "commands",
     "docs",
     "users",
@@ -41,6 +41,13 @@ const ROUTES: [&str; 29] = [
     "override_all_data",
     "elect",
     "handoff",
+    "service_down",
+    "service_up",
+    "form",
+    "explain",
+    "diagnostics",
+    "openapi.json",
+    "ui",
     OTHER,
 ];
 const OTHER: &str = "other";
@@ -51,13 +58,20 @@ const STATUSES: [u16; 27] = [
     502, 503, 504, 505, 507, 0,
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Traffic {
     routes: [RouteTraffic; ROUTES.len()],
     /// Problems by their code. They are few, or a flood of one kind that does no other work.
     problems: Mutex<BTreeMap<&'static str, u64>>,
     /// Calls of other nodes.
     pub peers: Counter,
+}
+
+impl Default for Traffic {
+    fn default() -> Traffic {
+        let routes = std::array::from_fn(|_| RouteTraffic::default());
+        Traffic { routes, problems: Mutex::default(), peers: Counter::default() }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -21,6 +21,7 @@ use tokio::time::sleep;
 
 use super::front::{Front, is_of_peer};
 use super::tls::HANDSHAKE;
+use crate::http::answer::{Problem, outcome_unknown};
 use crate::wire::header;
 
 /// The part of the first request within which a peer's envelope begins.
@@ -61,8 +62,13 @@ pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Re
     if is_of_peer(&request) {
         return front.answer(request).await;
     }
+    let context = front.context.clone();
     let mut answering = Answering(clients.spawn(async move { front.answer(request).await }));
-    (&mut answering.0).await.unwrap_or_default()
+    match (&mut answering.0).await {
+        Ok(response) => response,
+        // The clients' runtime has ended before this one: the call may have reached the loop.
+        Err(_) => context.explain(&outcome_unknown("the node stops"), "", Problem::render),
+    }
 }
 
 /// A call whose caller has disconnected is aborted.

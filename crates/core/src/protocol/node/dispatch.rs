@@ -3,7 +3,7 @@
 use super::{Node, RoleState, Yielded};
 use crate::protocol::core::Core;
 use crate::protocol::leading::Leading;
-use crate::protocol::messages::{Checkpoint, Envelope, Input, Message, Output, Proposal, Refusal};
+use crate::protocol::messages::{Envelope, Input, Message, Output, Proposal, Refusal};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::seeking::Assent;
 use crate::types::{INDEX_MOST, Incarnation, NodeId, Now, RequestId, Time};

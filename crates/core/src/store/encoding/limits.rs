@@ -89,6 +89,11 @@ pub const METADATA_MOST: usize = 16 << 10;
 /// Tokens stay below this number: up to it every JSON reader keeps integers exact.
 pub const TOKENS_END: u64 = 1 << 53;
 
+/// In available mode a token has its leader's id as its remainder by this number, so no two sides grant the same one. A grant
+/// raises the last token by up to this much, as a millisecond of wall time does (P30): a larger number would outrun the clock
+/// when many roles are granted.
+pub const TOKEN_REMAINDERS: u64 = 1024;
+
 /// The greatest value to which a restore raises the last token. Clocks beyond this value are not believed, so there is as much
 /// room above it as the clock leaves (P30).
 pub const TOKEN_FLOOR_MOST: u64 = WallTime::MOST.0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::events::{DocEnded, Ended, LeaseEvent, changed};
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::{LeaseOperation, NewProcess, Reason, RoleClaim, SecretHash, Thing};
-use crate::store::encoding::TOKENS_END;
+use crate::store::encoding::{TOKEN_REMAINDERS, TOKENS_END};
 use crate::store::state::Store;
 use crate::store::tables::{Key, KeyChange, Process, Role};
 use crate::types::{LeaseName, Position, Text, WallTime};
@@ -118,9 +118,8 @@ impl Store {
 
     /// The next token is greater than every token that was granted before, here or, by the wall time, in a past that a
     /// restored backup does not contain (P30, I6). In available mode no two sides grant the same token, because each
-    /// leader has its own remainder modulo 1,024: this needs node ids that differ modulo 1,024.
+    /// leader has its own remainder: the configuration refuses node ids with the same one.
     fn next_token(&self, at: Position, wall: WallTime) -> u64 {
-        const LEADERS: u64 = 1024;
         if mutant::is_on(Mutant::TokenByCounter) {
             return self.last_token + 1;
         }
@@ -128,8 +127,8 @@ impl Store {
         let token = match self.is_mergeable() {
             false => least,
             true => {
-                let own = u64::from(at.epoch.leader.0) % LEADERS;
-                least + (own + LEADERS - least % LEADERS) % LEADERS
+                let own = u64::from(at.epoch.leader.0) % TOKEN_REMAINDERS;
+                least + (own + TOKEN_REMAINDERS - least % TOKEN_REMAINDERS) % TOKEN_REMAINDERS
             }
         };
         debug_assert!(token < TOKENS_END);
