@@ -173,7 +173,7 @@ mod moment {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WallTime, D::Error> {
         let text = String::deserialize(deserializer)?;
         let micros = date_micros(&text).and_then(|micros| u64::try_from(micros).ok());
-        micros.map(WallTime).ok_or_else(|| D::Error::custom("not a moment of RFC 3339"))
+        micros.map(WallTime).ok_or_else(|| D::Error::custom("not a date and time of RFC 3339"))
     }
 }
 

@@ -91,16 +91,16 @@ fn said(turn: &Value) -> String {
     let who = turn["instance_id"].as_str().unwrap_or("somebody");
     let token = &turn["token"];
     if turn["event"] == json!("acquired") {
-        return format!("{who} got it, with the token {token}");
+        return format!("{who} acquired it with token {token}");
     }
     let why = match turn["reason"].as_str().unwrap_or_default() {
         "released" => "released it",
-        "removed" => "was removed, by its own or an operator's word",
+        "removed" => "was removed, by itself or by an operator",
         "expired" => "did not renew it in time",
-        "replaced" => "was replaced by an operator's word",
-        "merged" => "lost it to the other side's holder when two sides became one",
+        "replaced" => "was replaced by an operator",
+        "merged" => "lost it to the other side's holder when two sides merged",
         // A newer version may have other reasons.
-        _ => "held it no more",
+        _ => "no longer held it",
     };
     format!("{who} {why} (token {token})")
 }
@@ -124,7 +124,7 @@ mod tests {
         let turns = roles.of("x", 9);
         assert_eq!(turns.len(), 1);
         assert_eq!(turn_shown(&turns[0])["says"], "a did not renew it in time (token 7)");
-        assert_eq!(turn_shown(&roles.of("y", 9)[0])["says"], "b got it, with the token 8");
+        assert_eq!(turn_shown(&roles.of("y", 9)[0])["says"], "b acquired it with token 8");
         let beyond = line.replace("\"index\":4", "\"index\":5");
         let mut again = Roles::open([line.as_str(), "{", "7", &beyond], 4);
         assert_eq!(again.of("x", 9), turns);

@@ -14,23 +14,25 @@ pub fn sentence(entry: &Entry, name: impl Fn(u32) -> String) -> String {
     let because = if cause.is_empty() { String::new() } else { format!(": {cause}") };
     let said = match entry.event.as_ref() {
         "started" => "the process started".to_string(),
-        "seeks" => format!("looks for a leader{because}"),
+        "seeks" => format!("is looking for a leader{because}"),
         "suspected" => format!("gave up {other}{because}"),
         "claimed" => format!("claimed epoch {epoch}"),
         "opened" => format!("leads in epoch {epoch}"),
         "following" => format!("follows {other} in epoch {epoch}"),
         "stepped_down" => format!("stopped leading epoch {epoch}{because}"),
-        "admitted" => "its disk counts again".to_string(),
-        "replaced" => "another disk has its seat: it neither votes nor leads".to_string(),
-        "met" => format!("met {other}, which leads as well: the sides are merged"),
+        "admitted" => "its disk votes again".to_string(),
+        "replaced" => "another disk has replaced its own: it neither votes nor leads".to_string(),
+        "met" => format!("met {other}, which also leads: the sides are being merged"),
         "merged" => format!("merged with the side of {other}"),
         "impasse" => format!("could not merge with the side of {other}{because}"),
-        "overridden" => "was brought up to the merged state".to_string(),
-        "diverged" => "its state differs from others', and no majority says which is right".to_string(),
+        "overridden" => "was updated to the merged state".to_string(),
+        "diverged" => {
+            "its state differs from other nodes' states, and no majority tells which is right".to_string()
+        }
         "declined" => format!("would not approve {other}{because}"),
         "approved" => format!("approved {other} for epoch {epoch}"),
-        "deferred" => format!("let {other} wait with epoch {epoch}{because}"),
-        "refused" => format!("refused {other} epoch {epoch}{because}"),
+        "deferred" => format!("made {other} wait with epoch {epoch}{because}"),
+        "refused" => format!("refused epoch {epoch} to {other}{because}"),
         "backed" => format!("was approved by {other} for epoch {epoch}"),
         "turned_down" => format!("was refused epoch {epoch} by {other}"),
         unknown => format!("{unknown}{because}"),
@@ -46,34 +48,34 @@ fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
     let instead = entry.instead.map_or("another node".to_string(), &name);
     match word {
         "started" => "it has just started".to_string(),
-        "silence" => "nothing was heard of it".to_string(),
-        "refused" => "its port refused, so its process is dead".to_string(),
-        "new_process" => "it came back as a new process".to_string(),
+        "silence" => "it stopped answering".to_string(),
+        "refused" => "its port refuses connections, so its process is dead".to_string(),
+        "new_process" => "it restarted".to_string(),
         "resigned" => "it said that its epoch is over".to_string(),
-        "no_majority" => "it reached no majority any more".to_string(),
+        "no_majority" => "it no longer reached a majority".to_string(),
         "stuck" => "it could not commit".to_string(),
         "handed_over" => "it handed over".to_string(),
         "greater_epoch" => "another node claimed a greater epoch".to_string(),
         "no_decision" => "it did not become leader in time".to_string(),
-        "merged" => "two sides became one".to_string(),
+        "merged" => "two sides merged".to_string(),
         "odd" => "its state differed from the majority's".to_string(),
-        "replaced" => "another disk has its seat".to_string(),
-        "may_not_vote" => "its own disk does not count yet".to_string(),
-        "may_not_found" => "it does not found a new cluster with it now".to_string(),
-        "other_history" => "what it has is no part of this node's history".to_string(),
+        "replaced" => "another disk has replaced its own".to_string(),
+        "may_not_vote" => "its own disk does not vote yet".to_string(),
+        "may_not_found" => "it will not form a new cluster with it now".to_string(),
+        "other_history" => "its log does not match this node's history".to_string(),
         "leads" => "it leads itself".to_string(),
         "follows" => format!("it still heard {instead}"),
-        "awaits" => format!("it had approved {instead}, and waited for it"),
-        "claims_itself" => "it claimed itself, and comes first".to_string(),
-        "quiet" => "it had just failed or handed over, and kept quiet".to_string(),
+        "awaits" => format!("it had approved {instead} and was waiting for it"),
+        "claims_itself" => "it was claiming leadership itself and has precedence".to_string(),
+        "quiet" => "it had just failed or handed over and was waiting".to_string(),
         "not_its_turn" => match entry.before {
-            Some(1) => "one node came before it".to_string(),
-            Some(before) => format!("{before} nodes came before it"),
-            None => "others came before it".to_string(),
+            Some(1) => "one node had precedence".to_string(),
+            Some(before) => format!("{before} nodes had precedence"),
+            None => "other nodes had precedence".to_string(),
         },
         "promised" => format!("it had promised epoch {}", entry.promised.as_deref().unwrap_or("?")),
-        "nothing_comes" => "the other side handed in nothing that could be taken".to_string(),
-        "too_large" => "what would have to be handed in is larger than limits.merge_bytes".to_string(),
+        "nothing_comes" => "the other side's state transfer could not be used".to_string(),
+        "too_large" => "the state transfer would be larger than limits.merge_bytes".to_string(),
         "journal_full" => "the journal of conflicts is full".to_string(),
         unknown => unknown.to_string(),
     }
@@ -95,7 +97,7 @@ mod tests {
         let epoch = Epoch { counter: 7, leader: NodeId(2) };
         assert_eq!(
             said(Event::Suspected { leader: NodeId(1), cause: Cause::Silence }),
-            "gave up node-1: nothing was heard of it"
+            "gave up node-1: it stopped answering"
         );
         assert_eq!(
             said(Event::Declined { candidate: NodeId(3), why: Objection::Follows { leader: NodeId(1) } }),
@@ -103,7 +105,7 @@ mod tests {
         );
         assert_eq!(
             said(Event::Deferred { epoch, why: Objection::NotItsTurn { before: 1 } }),
-            "let node-2 wait with epoch 7.2: one node came before it"
+            "made node-2 wait with epoch 7.2: one node had precedence"
         );
         let led = Entry {
             leaderless_ms: Some(412),

@@ -22,16 +22,16 @@ Examples:
   eldest backup | gzip > prod.backup.gz
   eldest backup check prod.backup
 
-A file has its name only once all of it has come and been checked. A device or a pipe is written to as it
-comes. `check` ends with 5 if one is damaged."
+The file gets its name after the whole backup has arrived and been checked. A device or a pipe is written as data
+arrives. `check` exits with 5 if a backup is damaged."
 )]
 pub struct BackupArgs {
     #[command(subcommand)]
     order: Option<Order>,
-    /// Where to write it; without, or with `-`, to stdout
+    /// File to write; without it, or with `-`, stdout
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// local: what the node that is called has. linear or leader: what the leader has
+    /// local: the state of the node that is called; linear or leader: the state of the leader
     #[arg(long, default_value = "local", value_parser = ["local", "leader", "linear"])]
     level: String,
     #[command(flatten)]
@@ -40,9 +40,10 @@ pub struct BackupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Check a file to its last byte, and print what it is a backup of
+    /// Check a backup file completely, and print what it contains
     #[command(
-        after_help = "Example:\n  eldest backup check prod.backup\n\nEnds with 0 if it is whole, with 5 if not."
+        after_help = "Example:\n  eldest backup check prod.backup\n\nExits with 0 if the backup is intact, with \
+            5 if not."
     )]
     Check {
         #[arg(value_name = "FILE")]

@@ -16,10 +16,10 @@ pub struct CallArgs {
     /// GET, PUT, POST or DELETE
     #[arg(value_parser = method)]
     method: Method,
-    /// Such as /v1/status
+    /// The path, such as /v1/status
     #[arg(value_parser = path)]
     path: String,
-    /// JSON
+    /// The body, as JSON
     body: Option<String>,
     #[command(flatten)]
     target: Target,
@@ -27,11 +27,14 @@ pub struct CallArgs {
 
 fn method(text: &str) -> Result<Method, &'static str> {
     const KNOWN: [Method; 5] = [Method::GET, Method::PUT, Method::POST, Method::DELETE, Method::HEAD];
-    KNOWN.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(text)).ok_or("no such method here")
+    KNOWN
+        .into_iter()
+        .find(|method| method.as_str().eq_ignore_ascii_case(text))
+        .ok_or("unsupported method: use GET, PUT, POST or DELETE")
 }
 
 fn path(text: &str) -> Result<String, &'static str> {
-    if text.starts_with('/') { Ok(text.to_string()) } else { Err("a path begins with a slash") }
+    if text.starts_with('/') { Ok(text.to_string()) } else { Err("a path must start with a slash") }
 }
 
 /// Prints the body of the answer unchanged. A refusal ends the command like in every other command.

@@ -1,7 +1,7 @@
 //! `eldest cert`: creates a certificate authority for clusters without one, issues certificates for nodes and
 //! clients, and shows the contents of a certificate.
 //!
-//! Keys are made on this machine, and are written only to files that nobody but the owner can read. No file is ever
+//! Keys are made on this machine, and are written only to files that only the owner can read. No file is ever
 //! overwritten.
 
 mod files;
@@ -29,7 +29,7 @@ Examples:
   eldest cert client backup --dir certs
   eldest cert show certs/node-1.crt
 
-Keep ca.key apart from the nodes: whoever has it can make nodes.")]
+Do not keep ca.key on a node: anyone who has it can issue certificates for new nodes.")]
 pub struct CertArgs {
     #[command(subcommand)]
     what: What,
@@ -37,20 +37,20 @@ pub struct CertArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a CA, and a certificate for each node of a topology
+    /// Create a CA, and a certificate for each node of a topology
     Init {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
         into: Into,
     },
-    /// Issue a certificate for one node: a new one, or anew
+    /// Issue or reissue a certificate for one node
     Node {
         /// Its id in the topology
         id: u32,
         #[command(flatten)]
         of: Of,
-        /// One more address or name at which it is called; may be repeated
+        /// An additional address or host name of the node; may be repeated
         #[arg(long = "name", value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
@@ -58,12 +58,12 @@ enum What {
     },
     /// Issue a certificate for a client
     Client {
-        /// What to call it
+        /// Name of the client
         name: String,
         #[command(flatten)]
         into: Into,
     },
-    /// Print whose a certificate is, for which names, and how long it is good
+    /// Print the owner, names and expiry of a certificate
     Show {
         /// A certificate in PEM
         file: PathBuf,
@@ -72,17 +72,17 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Of {
-    /// The cluster: who belongs to it and where
+    /// The topology file: the nodes of the cluster and their addresses
     #[arg(long, env = "ELDEST_TOPOLOGY", value_name = "FILE")]
     topology: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 struct Into {
-    /// Where the CA is kept and the files are written
+    /// Directory of the CA, where the files are written
     #[arg(long, value_name = "DIR", default_value = "certs")]
     dir: PathBuf,
-    /// How long the certificates are good
+    /// Validity of the certificates in days
     #[arg(long, default_value_t = NODE_DAYS, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
 }
@@ -128,7 +128,7 @@ fn client(name: &str, into: &Into) -> Result<(), Failure> {
     if !(1..=64).contains(&name.len()) || !name.chars().all(plain) || name.starts_with('.') {
         return Err(Failure::Certificate {
             why: format!(
-                "{name:?} does not do as a client's name: write 1 to 64 of a to z, 0 to 9, '-', '_' and '.'"
+                "{name:?} is not a valid client name: use 1 to 64 characters of a to z, 0 to 9, '-', '_' and '.'"
             ),
         });
     }
@@ -138,7 +138,7 @@ fn client(name: &str, into: &Into) -> Result<(), Failure> {
     print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
 }
 
-/// Only the topology matters here. A topology that does not name its own node is no mistake.
+/// The topology alone matters here. A topology that does not name its own node is no mistake.
 fn read(topology: &Path, node: Option<u64>) -> Result<Config, Failure> {
     let load = |node| {
         let flags = Flags { node, insecure: Some(true), ..Flags::default() };
@@ -168,9 +168,9 @@ fn stem(member: &MemberSettings) -> String {
 fn next_steps(dir: &Path, config: &Config) -> String {
     let (dir, nodes) = (dir.display(), config.members.len());
     format!(
-        "a CA and certificates for {nodes} nodes of the cluster {cluster} are in {dir}
+        "created a CA and certificates for {nodes} nodes of cluster {cluster} in {dir}
 
-To each node ID go ca.crt, node-ID.crt and node-ID.key, and into its configuration:
+Copy ca.crt, node-ID.crt and node-ID.key to each node, and add to its configuration:
 
   [tls]
   mode = \"require\"
@@ -178,9 +178,10 @@ To each node ID go ca.crt, node-ID.crt and node-ID.key, and into its configurati
   cert_file = \"{dir}/node-ID.crt\"
   key_file = \"{dir}/node-ID.key\"
 
-A cluster that runs goes from plain HTTP to TLS node by node, by \"accept\" and \"prefer\": see docs/security.md.
+A running cluster moves from plain HTTP to TLS one node at a time, using \"accept\" and \"prefer\":
+see docs/security.md.
 Clients need ca.crt: eldest status --url https://{first} --ca {dir}/ca.crt
-Keep ca.key apart from the nodes, and safe: it makes more certificates, and whoever has it can make nodes.",
+Keep ca.key safe and off the nodes: it issues certificates, and anyone who has it can add nodes.",
         cluster = config.cluster_name,
         first = config.members.first().map(|member| member.address.to_string()).unwrap_or_default(),
     )

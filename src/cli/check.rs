@@ -16,7 +16,7 @@ use crate::protocol::Mode;
 Example:
   eldest check --topology topology.json --config eldest.toml --node 2
 
-Ends with 0 if a node would start with these settings, with 2 if there are mistakes.")]
+Exits with 0 if a node would start with these settings, with 2 if there are mistakes.")]
 pub struct CheckArgs {
     #[command(flatten)]
     sources: SourceArgs,
@@ -44,7 +44,7 @@ fn facts(config: &Config) -> Table {
     fact("this node", config.me.0.to_string());
     fact("listen", config.listen.to_string());
     fact("data", config.data.display().to_string());
-    fact("goes on", goes_on(config));
+    fact("tolerates", goes_on(config));
     fact("heartbeat", format!("{} ms", timing.heartbeat.0 / 1_000));
     fact("dead after", format!("{} ms", timing.dead_after.0 / 1_000));
     if config.mode == Mode::Available {
@@ -64,9 +64,9 @@ fn goes_on(config: &Config) -> String {
     match config.mode {
         Mode::Safe => {
             let quorum = nodes / 2 + 1;
-            format!("with a majority: {quorum} of {nodes}, so without {}", nodes - quorum)
+            format!("{quorum} of {nodes} nodes must be up, so {} may fail", nodes - quorum)
         }
-        Mode::Available => format!("on every side of a split, if need be with 1 of {nodes}"),
+        Mode::Available => format!("every side of a split stays available, even 1 of {nodes} nodes"),
     }
 }
 

@@ -20,19 +20,20 @@ pub static DEFAULT_URLS: LazyLock<String> = LazyLock::new(|| {
     named.unwrap_or_else(|| "http://127.0.0.1:9000,http://127.0.0.2:9000,http://127.0.0.3:9000".to_string())
 });
 
-/// Where to call, for every command that does.
+/// The nodes to call, for every command that calls the cluster.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
     /// Any node of the cluster; several, separated by commas, are tried in turn
     #[arg(long, env = "ELDEST_URL", default_value = &**DEFAULT_URLS, value_delimiter = ',')]
     pub url: Vec<String>,
-    /// A token, where the cluster asks for one: a client's, or the admin token; better given by the environment, which `ps` does not show
+    /// A client token or the admin token, if the cluster requires one; prefer the environment variable, which
+    /// `ps` does not show
     #[arg(long, env = "ELDEST_ADMIN_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// A file with a token: a client's, or the admin token
+    /// A file with a client token or the admin token
     #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// For where there is one for all commands
+    /// A file with the admin token, shared by all commands
     #[arg(long, env = "ELDEST_ADMIN_TOKEN_FILE", value_name = "FILE", hide = true)]
     pub admin_token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -78,7 +79,7 @@ impl From<CallError> for Failure {
 /// Parses an argument that is JSON.
 pub fn json_text(text: &str) -> Result<Value, String> {
     serde_json::from_str(text)
-        .map_err(|error| format!("this is not JSON: {error}; a text is written '{}'", Value::from(text)))
+        .map_err(|error| format!("not valid JSON: {error}; write a string as '{}'", Value::from(text)))
 }
 
 // The functions below read an endless answer in order to print it.

@@ -24,8 +24,8 @@ Example:
   eldest conflicts drop doc:app/config:8.2@41
   eldest conflicts drop --all --kind doc --prefix app/
 
-In available mode two sides of a split may change the same thing. When they meet, one of the two values stays, and the
-other is kept here until it is put back or dropped.")]
+In available mode, two sides of a split may change the same key. When they merge, one of the two values is kept, and the
+other stays in this list until it is applied or dropped.")]
 pub struct ConflictsArgs {
     #[command(subcommand)]
     order: Order,
@@ -33,38 +33,38 @@ pub struct ConflictsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Show all of them, in the order of their ids
+    /// List conflicts, ordered by id
     List(list::ConflictListArgs),
-    /// Show one, whole
+    /// Show one conflict in full
     Show {
-        /// As `list` shows it
+        /// Conflict id, as shown by `list`
         id: String,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
-    /// Put the value that lost in the place of the one that was kept
+    /// Restore the value that lost, in place of the current one
     Apply {
-        /// As `list` shows it
+        /// Conflict id, as shown by `list`
         id: String,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
-    /// Forget the value that lost, or many of them
+    /// Delete one or more values that lost
     Drop {
-        /// As `list` shows it
+        /// Conflict id, as shown by `list`
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         id: Option<String>,
-        /// All of them: what was kept everywhere stays
+        /// Drop all conflicts; the current values stay
         #[arg(long)]
         all: bool,
-        /// Of all, only those of this kind: doc, user, election or vote
+        /// With --all, only this kind: doc, user, election or vote
         #[arg(long, requires = "all")]
         kind: Option<String>,
-        /// Of that kind, only of keys and names that begin like this
+        /// With --kind, only keys and names with this prefix
         #[arg(long, requires = "kind")]
         prefix: Option<String>,
         #[command(flatten)]
@@ -83,16 +83,16 @@ pub async fn run(args: &ConflictsArgs) -> Result<(), Failure> {
         }
         Order::Apply { id, output, target } => {
             let said = order(id, "apply", target).await?;
-            output.done(&said, || "the value is back in its place, and the conflict is gone".to_string())
+            output.done(&said, || "the value is restored, and the conflict is removed".to_string())
         }
         Order::Drop { id: Some(id), output, target, .. } => {
             let said = order(id, "drop", target).await?;
-            output.done(&said, || "the conflict is gone; what was kept stays".to_string())
+            output.done(&said, || "the conflict is removed; the current value stays".to_string())
         }
         Order::Drop { kind, prefix, output, target, .. } => {
             let gone = drop_all(kind.as_deref(), prefix.as_deref(), target).await?;
             let said = json!({ "dropped": gone });
-            output.done(&said, || format!("{gone} conflicts are gone; what was kept stays"))
+            output.done(&said, || format!("{gone} conflicts are removed; the current values stay"))
         }
     }
 }

@@ -30,7 +30,7 @@ Example:
   eldest doc list --prefix app/
   eldest doc delete app/config
 
-With --if-role, whoever was replaced while it stood still changes nothing.")]
+With --if-role, a writer that lost its role (for example while it was suspended) changes nothing.")]
 pub struct DocArgs {
     #[command(subcommand)]
     order: Order,
@@ -41,7 +41,7 @@ enum Order {
     /// Print a document
     Get {
         key: String,
-        /// Print its key and revision too
+        /// Also print its key and revision
         #[arg(long)]
         rev: bool,
         #[command(flatten)]
@@ -50,12 +50,12 @@ enum Order {
     /// Write a document, and print its revision
     Put {
         key: String,
-        /// JSON; @FILE takes it from a file, - from standard input
+        /// JSON; @FILE reads a file, - reads standard input
         value: String,
-        /// Only if this is the revision that is there
+        /// Require that the document has this revision
         #[arg(long, conflicts_with = "if_absent")]
         if_rev: Option<String>,
-        /// Only if there is none yet
+        /// Require that the document does not exist
         #[arg(long)]
         if_absent: bool,
         #[command(flatten)]
@@ -67,7 +67,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Let a document with a ttl go on
+    /// Renew a document with a ttl
     Renew {
         key: String,
         #[command(flatten)]
@@ -78,7 +78,7 @@ enum Order {
     /// Delete a document
     Delete {
         key: String,
-        /// Only if this is the revision that is there
+        /// Require that the document has this revision
         #[arg(long)]
         if_rev: Option<String>,
         #[command(flatten)]
@@ -88,9 +88,9 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Show documents, in the order of their keys
+    /// List documents, ordered by key
     List {
-        /// Only of keys that begin like this
+        /// Show only keys with this prefix
         #[arg(long)]
         prefix: Option<String>,
         #[command(flatten)]
@@ -100,13 +100,13 @@ enum Order {
     },
 }
 
-/// In whose name it is written.
+/// The role that a write depends on.
 #[derive(Debug, Default, clap::Args)]
 struct Holder {
-    /// Only while this role is held, under that token
+    /// Require that this role is held under the given token
     #[arg(long, value_name = "ROLE", requires = "role_token")]
     if_role: Option<String>,
-    /// As `role acquire` printed it
+    /// The token that `role acquire` printed
     #[arg(long, value_name = "TOKEN", requires = "if_role")]
     role_token: Option<u64>,
 }
@@ -121,19 +121,19 @@ impl Holder {
     }
 }
 
-/// When it ends by itself.
+/// When a document expires.
 #[derive(Debug, Default, clap::Args)]
 struct Ends {
-    /// It ends when nobody has written or renewed it for so long: 30s
+    /// Expire when not written or renewed for this long, such as 30s
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ttl: Option<Duration>,
-    /// It ends with this lease: role/NAME or process/ID
+    /// Expire with this lease: role/NAME or process/ID
     #[arg(long, value_name = "LEASE")]
     with: Option<String>,
-    /// The token of that lease: of a role it is needed
+    /// The token of that lease; required for a role
     #[arg(long, requires = "with")]
     lease_token: Option<u64>,
-    /// What that lease was granted under, if anything; better given by the environment, which `ps` does not show
+    /// The secret of that lease, if it has one; prefer the environment variable, which `ps` does not show
     #[arg(long, env = "ELDEST_LEASE_SECRET", hide_env_values = true)]
     secret: Option<String>,
 }
@@ -229,11 +229,9 @@ fn value_of(given: &str) -> Result<String, Failure> {
 fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String {
     let is_word = !text.is_empty() && !text.starts_with(['{', '[', '"']);
     match from {
-        Some(path) => format!("{path} does not hold JSON: {error}"),
-        None if is_word => format!("{text} is not JSON; for a text, write '{}'", json!(text)),
-        None => format!(
-            "the value is not JSON: {error}; quote it so that the shell leaves it alone, as in '{{\"a\": 1}}'"
-        ),
+        Some(path) => format!("{path} is not valid JSON: {error}"),
+        None if is_word => format!("{text} is not valid JSON; write a string as '{}'", json!(text)),
+        None => format!("the value is not valid JSON: {error}; quote it for the shell, as in '{{\"a\": 1}}'"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `eldest doctor`: looks at every node, and reports what is wrong, how bad it is, and which command helps.
 //!
-//! Every node is asked twice, a second apart, about itself and the other nodes. Only a member with an address of its
-//! own is judged. `judge` is a pure function of all these answers.
+//! Every node is asked twice, a second apart, about itself and the other nodes. A member that shares its
+//! address with another is not judged. `judge` is a pure function of all these answers.
 //!
 //! `eldest healthcheck`: checks whether the node on this machine lives, for containers without curl.
 
@@ -29,12 +29,12 @@ Example:
   eldest doctor
   eldest doctor --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json
 
-Ends with 0 if nothing is wrong, and with 12 if there are errors or warnings; notes alone are no reason for that. If no node
-at all answers, it ends like every other command: 3, or 4 where it is refused.")]
+Exits with 0 if nothing is wrong, or there are only notes, and with 12 if there are errors or warnings. If no node
+answers, it exits like every other command: with 3, or with 4 if it is refused.")]
 pub struct DoctorArgs {
     #[command(flatten)]
     target: Target,
-    /// How long one node may take to answer, in milliseconds
+    /// Timeout for an answer of one node, in milliseconds
     #[arg(long, default_value_t = 3_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000))]
     within: u64,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
 Example:
   eldest healthcheck
 
-Ends with 0 if the node lives and with another code if not, as container engines want it.")]
+Exits with 0 if the node is alive and with another code if not, as container engines expect.")]
 pub struct HealthcheckArgs {
     /// The node's own address
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]

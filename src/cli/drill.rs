@@ -37,8 +37,8 @@ use writers::Writers;
 
 /// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
-A drill takes the leader away from a cluster that is in use: for about a second nobody can write, and every program on
-it sees that. It writes a few hundred small documents a second below drill/ and removes them when it ends.";
+A drill takes the leader away from a cluster in use: no client can write for about a second, and every program on
+it notices. The drill writes a few hundred small documents a second below drill/ and removes them when it ends.";
 
 pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
     if !args.yes {
@@ -46,7 +46,7 @@ pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
     }
     if args.kind == BreakKind::Handover && (args.break_by.is_some() || args.mend_by.is_some()) {
         let what =
-            "a handover is asked of the leader itself: it takes neither --break nor --mend".to_string();
+            "a handover is requested from the leader itself: do not give --break or --mend".to_string();
         return Err(Failure::Usage { what });
     }
     let cluster = gather(&args.target).await?;
@@ -73,7 +73,7 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
     let ended = tokio::select! {
         ended = course.run() => ended,
         signal = signals.next() => {
-            note("the drill is broken off; what it has done is undone");
+            note("the drill was interrupted; cleaning up");
             Err(Failure::BrokenOff { signal })
         }
     };

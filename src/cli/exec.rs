@@ -38,40 +38,40 @@ Example:
   eldest exec --role worker --wait --ttl 10s --nodes http://10.0.0.1:9000,http://10.0.0.2:9000 -- ./worker
   eldest exec --role migration --timeout 5m -- sh -c 'migrate --fence $ELDEST_TOKEN'
 
-The command finds ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to
-whatever it writes to: a smaller one than was seen before comes from a holder of the past. PassedSignals go to the command and all its children, all
-but SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they give the place up. A command that
-outlives this program is killed with it; its stdin is empty if it would be a terminal.
+The command has ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to
+every system it writes to: a token smaller than one seen before comes from a former holder. Signals are passed to the command
+and all its children, except SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they end the
+wait. A command that is still running when this program ends is killed; its stdin is empty if it would be a terminal.
 
 Exit codes:
   the command's own, or 128+n when signal n ended it (or ended the waiting)
   2    bad usage
-  121  the role is held by another one: without --wait, or when the time is over
+  121  another instance holds the role: without --wait, or after --timeout
   122  the lease was lost, and the command was killed
-  125  the cluster could not be asked
+  125  the cluster could not be reached
   126  the command cannot be run
   127  there is no such command")]
 pub struct ExecArgs {
     /// The role to hold
     #[arg(long, required_unless_present = "inside", default_value = "")]
     role: String,
-    /// Wait for the role as long as it takes, and do not end with 121
+    /// Wait for the role as long as it takes, instead of exiting with 121
     #[arg(long)]
     wait: bool,
-    /// Wait this long at most
+    /// Wait at most this long
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "wait_ms")]
     timeout: Option<Duration>,
     /// The same, in milliseconds
     #[arg(long, value_name = "MS")]
     wait_ms: Option<u64>,
-    /// How long the role stays with a holder that is not heard of
+    /// The time for which the role stays with a holder that does not renew it
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     ttl: Duration,
-    /// What holds the role: a connection besides the lease, with which it is free a second after this program was killed; or the
-    /// lease alone, with which it is free when the ttl is over
+    /// connection: the lease and a connection hold the role, so it is free a second after this program is
+    /// killed; lease: the lease alone holds it, so it is free when the ttl has passed
     #[arg(long, value_name = "WHAT", value_enum, default_value = "connection")]
     held_by: By,
-    /// One life of a process; a random name unless given
+    /// Id of this run of the process [default: random]
     #[arg(long, value_name = "ID")]
     instance_id: Option<String>,
     /// The nodes of the cluster, separated by commas
@@ -83,15 +83,15 @@ pub struct ExecArgs {
         value_delimiter = ','
     )]
     nodes: Vec<String>,
-    /// A file with a token that lets write the role, where the cluster asks for one
+    /// A file with a token that may write the role, if the cluster requires one
     #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Only for this program itself: it becomes the command, unless its parent is another one by now
+    /// Internal: become the command, unless the parent process has changed
     #[arg(long, hide = true)]
     inside: Option<i32>,
-    /// What to run, and its arguments
+    /// The command to run, with its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -132,7 +132,7 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
     };
     let token = match args.token_file.as_ref().map(std::fs::read_to_string).transpose() {
         Ok(token) => token,
-        Err(error) => return ExecEnd::Failed { why: format!("the token's file cannot be read: {error}") },
+        Err(error) => return ExecEnd::Failed { why: format!("cannot read the token file: {error}") },
     };
     let secret = random_id();
     let lock = match lock(args, token, &secret) {
@@ -194,7 +194,7 @@ async fn run_with(
         (_, true) => GiveUp::release(guard).await,
         // Some process of the command may still be at work, so the role stays reserved until the lease lapses.
         (_, false) => {
-            super::out::note("children of the command cannot be killed; the role lapses by itself");
+            super::out::note("cannot kill children of the command; the role expires by itself");
             GiveUp::lapse(guard).await;
         }
     }

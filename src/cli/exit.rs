@@ -18,20 +18,20 @@ use eldest_load::BenchError;
 pub const TABLE: &str = "\
 Exit codes:
   0    done
-  1    failed: a file, a port, an answer that makes no sense
+  1    failed: a file, a port, an invalid answer
   2    bad usage, or mistakes in the configuration
   3    no node could be reached
-  4    the cluster refused; its code is in the message
+  4    the cluster refused the call; its code is in the message
   5    damaged data was found
-  6    there is no such thing (404), or nobody holds the role
-  7    something else stands in the way: it is held, exists, or was lost (409, 410)
-  8    it has changed since it was looked at (412)
-  9    not now, later perhaps: no leader, no majority, too much at once (421, 429, 503)
+  6    not found (404), or the role has no holder
+  7    conflict: it is held, already exists, or was lost (409, 410)
+  8    a precondition failed: it has changed since it was read (412)
+  9    not now, try again later: no leader, no majority, too many requests (421, 429, 503)
   12   `eldest doctor` or `eldest drill` has found something wrong
-  70   the node ended by itself
-  130  Ctrl-C ended it, where it had more to do (143: SIGTERM, 129: its terminal is gone)
-  134  an internal error; the message before it says where
-`eldest exec` ends with the code of the command that it runs; its own are in its help.";
+  70   the node ended because of an error
+  130  interrupted by Ctrl-C before it was done (143: SIGTERM, 129: its terminal closed)
+  134  an internal error; see the message before it
+`eldest exec` exits with the code of the command that it runs; its help lists its own codes.";
 
 #[derive(Debug)]
 pub enum Failure {
@@ -100,7 +100,7 @@ pub enum Failure {
     Serve(ServeError),
     Dev(DevError),
     Bench(BenchError),
-    /// An end of `eldest exec`, which has codes of its own.
+    /// An end of `eldest exec`, which has its own codes.
     Exec(ExecEnd),
 }
 
@@ -150,13 +150,13 @@ impl Failure {
                 document["exit_code"] = self.code().into();
                 return document;
             }
-            Failure::Call(CallError::NotReached { .. }) => ("not_reached", "No node can be reached"),
+            Failure::Call(CallError::NotReached { .. }) => ("not_reached", "No node could be reached"),
             Failure::Call(CallError::NoAnswer { .. }) => {
-                ("no_answer", "A node took the call and did not answer")
+                ("no_answer", "A node accepted the call and did not answer")
             }
-            Failure::NotHeld { .. } => ("not_held", "Nobody holds the role"),
-            Failure::NotNow { .. } => ("not_now", "The cluster is not as it has to be"),
-            _ if self.code() == 2 => ("usage", "What was typed cannot be done"),
+            Failure::NotHeld { .. } => ("not_held", "The role has no holder"),
+            Failure::NotNow { .. } => ("not_now", "The cluster is not in the required state"),
+            _ if self.code() == 2 => ("usage", "Invalid command line"),
             _ => ("failed", "The command failed"),
         };
         json!({
@@ -198,26 +198,26 @@ fn of_status(status: u16) -> u8 {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::NobodyReads => write!(f, "nobody reads the output"),
-            Failure::Output(error) => write!(f, "the output cannot be written: {error}"),
+            Failure::NobodyReads => write!(f, "the output pipe is closed"),
+            Failure::Output(error) => write!(f, "cannot write the output: {error}"),
             Failure::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Failure::NotConfirmed { what } => write!(f, "{what}\nnothing was done; say --yes to do it"),
+            Failure::NotConfirmed { what } => write!(f, "{what}\nnothing was done; add --yes to do it"),
             Failure::NoSuchNode { wanted, names } => {
-                write!(f, "there is no node {wanted}; the cluster has {}", names.join(", "))
+                write!(f, "no node {wanted}; the cluster has {}", names.join(", "))
             }
             Failure::NotJson { what } | Failure::Usage { what } | Failure::NotNow { what } => {
                 write!(f, "{what}")
             }
             Failure::Command { command, why } => write!(f, "{command:?}: {why}"),
-            Failure::BrokenOff { .. } => write!(f, "broken off"),
-            Failure::NotHeld { role } => write!(f, "nobody holds {role}"),
-            Failure::NoRuntime(error) => write!(f, "no runtime: {error}"),
+            Failure::BrokenOff { .. } => write!(f, "interrupted"),
+            Failure::NotHeld { role } => write!(f, "{role} has no holder"),
+            Failure::NoRuntime(error) => write!(f, "cannot start the async runtime: {error}"),
             Failure::Call(error) => write!(f, "{error}"),
             Failure::Storage(error) => write!(f, "{error}"),
             Failure::NothingThere { path, what } => write!(f, "{} holds no {what}", path.display()),
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
-            Failure::Unwell { count: 1 } => write!(f, "1 thing is wrong"),
-            Failure::Unwell { count } => write!(f, "{count} things are wrong"),
+            Failure::Unwell { count: 1 } => write!(f, "1 problem found"),
+            Failure::Unwell { count } => write!(f, "{count} problems found"),
             Failure::Certificate { why } => write!(f, "{why}"),
             Failure::Config(mistakes) => write!(f, "{mistakes}"),
             Failure::Serve(error) => write!(f, "{error}"),

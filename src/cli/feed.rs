@@ -26,22 +26,23 @@ Example:
   eldest feed --kinds change --prefix app/ --since 120
   eldest feed --url http://10.0.0.1:9000,http://10.0.0.2:9000 | jq .key")]
 pub struct FeedArgs {
-    /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
+    /// Show only these kinds, separated by commas: change, new_leader, new_state, election_started,
+    /// election_completed,
     /// role_acquired, role_lost, process_registered, process_changed, process_removed, conflict, service_down,
     /// service_up, members_changed, merge_called_off,
     /// token_created, token_revoked
     #[arg(long)]
     kinds: Option<String>,
-    /// Only of keys and names that begin like this
+    /// Show only keys and names with this prefix
     #[arg(long)]
     prefix: Option<String>,
-    /// Begin behind the event of this id, and not now
+    /// Start after the event with this id, instead of now
     #[arg(long)]
     since: Option<String>,
-    /// End after so many events
+    /// Exit after this many events
     #[arg(long)]
     count: Option<u64>,
-    /// Print bookmarks too: how far the feed is, when nothing else comes
+    /// Also print bookmarks: the feed's position while there are no events
     #[arg(long)]
     bookmarks: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), F
 Example:
   eldest man /usr/local/share/man/man1")]
 pub struct ManArgs {
-    /// The folder that they are written to; it is made if it is not there
+    /// The folder to write to; it is created if it does not exist
     dir: PathBuf,
 }
 

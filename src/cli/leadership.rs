@@ -16,7 +16,7 @@ Example:
 
 The leader catches node 2 up, stops taking writes, and hands over in one step.")]
 pub struct ElectArgs {
-    /// The node that shall lead: its id, or its name
+    /// The node to lead: its id or name
     node: String,
     #[command(flatten)]
     output: Output,
@@ -49,7 +49,7 @@ async fn id_of(target: &Target, name: &str) -> Result<u32, Failure> {
 Example:
   eldest handoff
 
-For a leader's machine that is about to be worked on. `eldest elect N` names the next leader.")]
+Use it before maintenance of the leader's machine. `eldest elect N` chooses the next leader.")]
 pub struct HandoffArgs {
     #[command(flatten)]
     output: Output,
@@ -61,27 +61,27 @@ pub async fn handoff(args: &HandoffArgs) -> Result<(), Failure> {
     let answer = args.target.ask(&Request::post("/handoff", &json!({}))).await?;
     args.output.done(&answer, || match answer["leader"].as_u64() {
         Some(leader) => format!("node {leader} leads"),
-        None => "handed over; `eldest status` shows to whom".to_string(),
+        None => "handed over; `eldest status` shows the new leader".to_string(),
     })
 }
 
 /// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
-A cluster forms once, by itself, when every node of the topology is up and has never been part of one.
-To form it without some of them is safe only if those really never were part of this cluster: if they were, their
-disks may hold acknowledged writes, and a second cluster would begin beside the first. They join later, empty.";
+A cluster forms once, automatically, when every node of the topology is up and has never been part of a cluster.
+Forming it without some nodes is safe only if those nodes were never part of this cluster: if they were, their
+disks may hold acknowledged writes, and a second cluster would start next to the first. They can join later, empty.";
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example:
   eldest form --without 3 --yes
 
-Needed once at most, before the first write, and only while a node of the topology cannot be started.")]
+Needed at most once, before the first write, and only if a node of the topology cannot be started.")]
 pub struct FormArgs {
     /// The ids of the nodes that are missing, separated by commas; a majority must remain
     #[arg(long, value_delimiter = ',', required = true)]
     without: Vec<u32>,
-    /// Yes: the missing nodes were never part of this cluster
+    /// Confirm that the missing nodes were never part of this cluster
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -95,6 +95,6 @@ pub async fn form(args: &FormArgs) -> Result<(), Failure> {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
     let said = args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
-    let sentence = "the nodes that are up form the cluster; `eldest status` shows who leads";
+    let sentence = "the cluster is formed from the nodes that are up; `eldest status` shows the leader";
     args.output.done(&said, || sentence.to_string())
 }

@@ -24,7 +24,7 @@ enum Action {
     /// Print the records, `type|JSON` each
     #[command(after_help = cat::EXAMPLE)]
     Cat(cat::LogCatArgs),
-    /// Check every line of every segment; ends with 5 if something is damaged
+    /// Check every line of every segment; exits with 5 if something is damaged
     #[command(after_help = verify::EXAMPLE)]
     Verify(verify::LogVerifyArgs),
 }

@@ -23,12 +23,12 @@ Examples:
   eldest members remove 3
   eldest members move 2 10.0.0.9:9000
 
-A node that is added is started first, with a topology file that names it and the others: an address where it does not answer is
-refused without --force. One that is removed may be gone for good already; the others call one that was moved at its new address
-from then on.
+Start a node before adding it, with a topology file that names it and the others: an address where it does not answer is
+refused unless --force is given. A removed node may already be gone; after a move, the others call the node at its new
+address.
 
-One change at a time: the next is taken once the one before is on a majority of the disks. A node that is added learns what the
-cluster has before it votes. A new disk under an old id is no change: start it, and the leader lets it in.")]
+One change at a time: the next is accepted after the previous one is on a majority of the disks. An added node copies the
+state before it votes. A new disk under an old id is not a change: start the node, and the leader admits it.")]
 pub struct MembersArgs {
     #[command(subcommand)]
     change: Change,
@@ -36,7 +36,7 @@ pub struct MembersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Change {
-    /// Show who belongs to the cluster, as one node knows it
+    /// List the members of the cluster, as one node knows them
     List {
         #[command(flatten)]
         output: Output,
@@ -45,17 +45,17 @@ enum Change {
     },
     /// Add a node
     Add {
-        /// Its id, which no node of the cluster has
+        /// Its id, which no other node may have
         id: u32,
-        /// Where the others call it, host:port
+        /// Its address for the other nodes, host:port
         address: String,
-        /// Its name, for people (node-ID unless told)
+        /// Its display name [default: node-ID]
         #[arg(long)]
         name: Option<String>,
         /// Wait until it votes
         #[arg(long)]
         wait: bool,
-        /// Add it whatever answers at that address
+        /// Add it even if it does not answer at that address
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -63,7 +63,7 @@ enum Change {
         #[command(flatten)]
         target: Target,
     },
-    /// Remove a node; one that leads hands over first
+    /// Remove a node; a leader hands over first
     Remove {
         id: u32,
         #[command(flatten)]
@@ -71,10 +71,10 @@ enum Change {
         #[command(flatten)]
         target: Target,
     },
-    /// Tell the cluster where a node is now
+    /// Change the address of a node
     Move {
         id: u32,
-        /// Where the others call it from now on, host:port
+        /// Its new address for the other nodes, host:port
         address: String,
         #[command(flatten)]
         output: Output,
@@ -111,9 +111,7 @@ pub async fn run(args: &MembersArgs) -> Result<(), Failure> {
                 wait_for_vote(target, *id).await?;
                 return output.done(&said, || format!("node {id} votes"));
             }
-            output.done(&said, || {
-                format!("node {id} is added; it votes once it has learnt what the cluster has")
-            })
+            output.done(&said, || format!("node {id} is added; it votes after it has caught up"))
         }
         Change::Remove { id, output, target } => {
             let said = post(target, &json!({"remove": id})).await?;
@@ -121,7 +119,7 @@ pub async fn run(args: &MembersArgs) -> Result<(), Failure> {
         }
         Change::Move { id, address, output, target } => {
             let said = post(target, &json!({"move": {"id": id, "address": address}})).await?;
-            output.done(&said, || format!("node {id} is called at {address} from now on"))
+            output.done(&said, || format!("node {id} is now called at {address}"))
         }
     }
 }
@@ -143,12 +141,12 @@ async fn list(target: &Target, output: &Output) -> Result<(), Failure> {
 fn table(listed: Listed) -> String {
     let mut table = Table::new(["ID", "NAME", "URL", "VOTES"]);
     for member in listed.members {
-        let votes = if member.votes { "yes" } else { "not yet: it learns" };
+        let votes = if member.votes { "yes" } else { "not yet: catching up" };
         table.row([member.id.to_string(), member.name, member.url, votes.to_string()]);
     }
     let head = match listed.cluster_id {
         Some(id) => format!("cluster {id}"),
-        None => "by the topology file".to_string(),
+        None => "from the topology file".to_string(),
     };
     format!("{head}\n{table}")
 }
@@ -163,7 +161,7 @@ async fn wait_for_vote(target: &Target, id: u32) -> Result<(), Failure> {
         }
         if !told && began.elapsed() > Duration::from_secs(2) {
             told = true;
-            super::out::note(&format!("node {id} has yet to learn what the cluster has: is it running?"));
+            super::out::note(&format!("node {id} has not caught up yet: is it running?"));
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

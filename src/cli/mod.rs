@@ -62,41 +62,41 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run a whole cluster on this machine
     Dev(dev::DevArgs),
-    /// Show every node: who leads, who is next, who lags
+    /// Show every node: the leader, its heir, and nodes that lag
     Status(status::StatusArgs),
-    /// Say why: who leads and since when, who would be next, what became of a role, what a call was refused for
+    /// Explain why: a change of leader, a role, the state of a node, a conflict or a refused call
     Why(why::WhyArgs),
-    /// Look at every node, and say what is wrong and what to type about it
+    /// Check every node, and report what is wrong and how to fix it
     Doctor(doctor::DoctorArgs),
-    /// Watch nodes, rates, roles and events, again and again
+    /// Watch nodes, rates, roles and events continuously
     Top(top::TopArgs),
-    /// Take the leader away under load, and say what that cost
+    /// Take the leader away under load, and measure the effect
     Drill(drill::DrillArgs),
-    /// Hand leadership to a node
+    /// Hand leadership to the given node
     Elect(leadership::ElectArgs),
-    /// Let the leader hand over to its best heir
+    /// Hand leadership to the best heir
     Handoff(leadership::HandoffArgs),
-    /// Hold client writes back on the whole cluster, or let them through again
+    /// Refuse client writes on the whole cluster, or accept them again
     Service(service::ServiceArgs),
-    /// List what merges overrode, put it back or let it go
+    /// List values that merges overrode, restore or drop them
     Conflicts(conflicts::ConflictsArgs),
     /// Read and write documents
     Doc(doc::DocArgs),
-    /// Take, keep, give back and look at roles
+    /// Acquire, renew, release and show roles
     Role(role::RoleArgs),
-    /// Register processes, and see who is there
+    /// Register and list processes
     Proc(proc::ProcArgs),
-    /// Follow what happens in the cluster
+    /// Follow the events of the cluster
     Feed(feed::FeedArgs),
-    /// Send a message to whoever listens to a channel, or listen
+    /// Publish messages to a channel, or subscribe to it
     Msg(msg::MsgArgs),
-    /// Run a command while it holds a role
+    /// Run a command while holding a role
     Exec(exec::ExecArgs),
-    /// Show who belongs to the cluster, add a node, remove one, or say where one is now
+    /// List, add, remove and move nodes of the cluster
     Members(members::MembersArgs),
-    /// Let clients in by tokens with grants, and shut them out
+    /// Create, list and revoke client tokens
     Token(token::TokenArgs),
-    /// Form a new cluster although nodes are missing
+    /// Form a new cluster while nodes are missing
     Form(leadership::FormArgs),
     /// Print or check a node's log
     Log(log::LogArgs),
@@ -104,21 +104,21 @@ enum Command {
     Snapshot(snapshot::SnapshotArgs),
     /// Write the whole state to a file, or check such a file
     Backup(backup::BackupArgs),
-    /// Replace all data by a backup
+    /// Replace all data with a backup
     Restore(restore::RestoreArgs),
     /// Check settings and topology without starting anything
     Check(check::CheckArgs),
-    /// Make certificates for nodes and clients, and look at them
+    /// Create and show certificates for nodes and clients
     Cert(cert::CertArgs),
     /// Measure a cluster
     Bench(eldest_load::Bench),
-    /// Print what completes commands in a shell
+    /// Print a completion script for a shell
     Completions(generated::CompletionsArgs),
     /// Write man pages
     Man(generated::ManArgs),
-    /// Make one HTTP call, where there is no curl
+    /// Make one HTTP call, for machines without curl
     Call(call::CallArgs),
-    /// Tell a container engine whether this node lives
+    /// Check that a node is alive, for container engines
     Healthcheck(doctor::HealthcheckArgs),
 }
 
@@ -270,6 +270,6 @@ mod tests {
         let cli = Cli::try_parse_from(["eldest", "form", "--without", "3"]).expect("understood");
         let failure = dispatch(&cli.command).expect_err("not confirmed");
         assert_eq!(failure.code(), 2);
-        assert!(failure.to_string().ends_with("nothing was done; say --yes to do it"), "{failure}");
+        assert!(failure.to_string().ends_with("nothing was done; add --yes to do it"), "{failure}");
     }
 }

@@ -15,7 +15,7 @@ Example:
   eldest msg subscribe worker:slave:7
   eldest msg publish worker:slave:7 '{\"job\": 17}'
 
-A message goes to those who listen while it is sent, at any node, at most once. Nothing of it is kept.")]
+A message reaches the current subscribers of its channel, on any node, at most once. It is not stored.")]
 pub struct MsgArgs {
     #[command(subcommand)]
     order: Order,
@@ -23,7 +23,7 @@ pub struct MsgArgs {
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Send a message, and say how many have got it
+    /// Publish a message, and print how many subscribers received it
     Publish {
         channel: String,
         /// JSON
@@ -33,10 +33,10 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Print messages, one line of JSON each, until the node ends
+    /// Print messages, one line of JSON each, until the node stops
     Subscribe {
         channel: String,
-        /// End after so many messages
+        /// Exit after this many messages
         #[arg(long)]
         count: Option<u64>,
         #[command(flatten)]
@@ -62,7 +62,7 @@ async fn listen(target: &Target, channel: &str, count: u64) -> Result<(), Failur
     let mut out = Out::new();
     for _ in 0..count {
         let Some(line) = next(&mut lines).await? else {
-            note(&format!("{} has ended; what is sent now is missed", lines.url()));
+            note(&format!("{} has ended; messages sent from now on are missed", lines.url()));
             break;
         };
         out.line(&line)?;

@@ -11,7 +11,8 @@ use crate::client::lenient;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Output {
-    /// How the answer is printed: for people, or as JSON, a JSON value a line, or YAML for scripts; so is a refusal, on stderr
+    /// Format of the output, and of a refusal on stderr: table for people; JSON, one JSON value a line, or
+    /// YAML for scripts
     #[arg(
         long,
         short,

@@ -20,7 +20,7 @@ Example:
   eldest proc show w7 --json
   eldest proc remove w7
 
-Whoever sends no heartbeat for its ttl is removed.")]
+A process that sends no heartbeat for its ttl is removed.")]
 pub struct ProcArgs {
     #[command(subcommand)]
     order: Order,
@@ -28,19 +28,19 @@ pub struct ProcArgs {
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Say that a process is there, and what it is
+    /// Register a process
     Register {
-        /// Of this one life of it
+        /// Id of this run of the process
         id: String,
-        /// What it calls itself
+        /// Its own name
         identifier: String,
-        /// What it does
+        /// Its role
         #[arg(long)]
         role: Option<String>,
-        /// JSON: what it is able to do
+        /// Its capabilities, as JSON
         #[arg(long, value_parser = json_text)]
         capabilities: Option<Value>,
-        /// JSON: whatever others should know
+        /// Metadata for others, as JSON
         #[arg(long, value_parser = json_text)]
         metadata: Option<Value>,
         #[command(flatten)]
@@ -50,7 +50,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Say that it is still there
+    /// Send a heartbeat
     Heartbeat {
         id: String,
         #[command(flatten)]
@@ -58,11 +58,11 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Show those that are there, in the order of their ids
+    /// List registered processes, ordered by id
     List {
         #[arg(long)]
         role: Option<String>,
-        /// Only those with this text in their list of capabilities, or this member
+        /// Show only processes with this string in their list of capabilities, or with this member
         #[arg(long)]
         capability: Option<String>,
         #[arg(long)]
@@ -72,7 +72,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Show one, whole
+    /// Show one process in full
     Show {
         id: String,
         #[command(flatten)]
@@ -80,7 +80,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Say that it is gone
+    /// Remove a process
     Remove {
         id: String,
         #[command(flatten)]
@@ -105,7 +105,9 @@ pub async fn run(args: &ProcArgs) -> Result<(), Failure> {
         Order::Heartbeat { id, output, target } => {
             let said = target.ask(&Request::post(format!("{}/heartbeat", path_of(id)), &json!({}))).await?;
             let left = &said["expires_in_ms"];
-            output.done(&said, || format!("{id} is there; it is removed after {left} ms without another"))
+            output.done(&said, || {
+                format!("{id} is registered; it is removed after {left} ms without another heartbeat")
+            })
         }
         Order::List { role, capability, identifier, output, target } => {
             let chosen = [

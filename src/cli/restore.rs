@@ -18,8 +18,9 @@ use crate::store::TOKEN_FLOOR_MOST;
 
 /// The text that is shown if the command was not confirmed.
 const MEANING: &str = "\
-A restore replaces all documents, users, elections and votes of the cluster by those of the backup, for every client at
-once. Whatever was written since the backup is lost. `eldest backup --out FILE` saves the present state first.";
+A restore replaces all documents, users, elections and votes of the cluster with those of the backup, for every \
+client at
+once. All writes since the backup are lost. Run `eldest backup --out FILE` first to save the current state.";
 
 /// A node allows half an hour for the file to arrive, and at most an hour and a half for its steps.
 const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
@@ -34,22 +35,24 @@ Example:
   eldest restore prod.backup --yes --other-cluster --url http://10.0.0.1:9000
   eldest restore prod.backup --yes --token-floor 1790000000000000
 
-All data is replaced at once, or nothing is. Roles and processes stay as they are; a backup holds none. It is checked before anything is
-sent, and again by the node before anything changes. What is not empty and not the cluster of the backup needs --other-cluster.
+All data is replaced at once, or nothing is. Roles and processes stay as they are; a backup has none. The backup is checked
+before anything is sent, and again by the node before anything changes. To replace the data of a different cluster that is
+not empty, use --other-cluster.
 
-Fencing tokens stay greater than any before: those of the backup, and by the clock those that were granted after it. A cluster whose clock
-is behind the backup cannot know them, and refuses. Put the clocks right, or say by --token-floor which token was the greatest.")]
+New fencing tokens stay greater than all earlier ones: than those in the backup, and, by the clock, than those granted
+after it. A cluster whose clock is behind the backup cannot know the latter, and refuses. Correct the clocks, or give the
+greatest token with --token-floor.")]
 pub struct RestoreArgs {
-    /// As `eldest backup` wrote it
+    /// A file written by `eldest backup`
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Yes: replace all data of the cluster
+    /// Confirm that all data of the cluster is to be replaced
     #[arg(long)]
     yes: bool,
-    /// Replace the data of a cluster that is not the one of the backup
+    /// Replace the data of a cluster other than the one in the backup
     #[arg(long)]
     other_cluster: bool,
-    /// No fencing token that was ever given is greater than this: the next one will be
+    /// The greatest fencing token ever granted; the next one will be greater
     #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..=TOKEN_FLOOR_MOST))]
     token_floor: Option<u64>,
     #[command(flatten)]
@@ -71,16 +74,16 @@ pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let rule = answer.problem().and_then(|mut problem| problem.members.remove("rule"));
     match rule.as_ref().and_then(|rule| rule.as_str()) {
         Some("other_cluster") => {
-            note("to replace the data of another cluster all the same, say --other-cluster");
+            note("to replace the data of another cluster anyway, use --other-cluster");
         }
         Some("token_ahead") => {
-            note("if no fencing token that was ever given is greater than TOKEN, say --token-floor TOKEN");
+            note("if no fencing token ever granted is greater than TOKEN, use --token-floor TOKEN");
         }
         _ => {}
     }
     let done = json(&answer.taken()?)?;
     if done["other_cluster"] == true {
-        note(&format!("the backup was of another cluster: {} at index {}", head.cluster, head.index));
+        note(&format!("the backup is of another cluster: {} at index {}", head.cluster, head.index));
     }
     print(&done.to_string())
 }
@@ -95,12 +98,12 @@ async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, 
         _ => {
             let url = answer.url.clone();
             answer.taken()?;
-            Err(CallError::Strange { url, why: "it takes nothing for a backup".to_string() }.into())
+            Err(CallError::Strange { url, why: "it did not accept the backup".to_string() }.into())
         }
     }
 }
 
-/// Reads the file on a thread of its own, because files block.
+/// Reads the file on a separate thread, because files block.
 fn pieces(path: &PathBuf) -> Result<BodyPieces, Failure> {
     let mut file = File::open(path).map_err(Failure::file(path))?;
     let (tell, pieces) = mpsc::channel(AHEAD);

@@ -26,8 +26,8 @@ Example:
   eldest role show jobs --json
   eldest role hold jobs host-1
 
-A token rises with every grant: hand it to whatever the role protects, which refuses lower ones. `hold` renews for as
-long as it runs, and gives the role back at Ctrl-C.")]
+The token rises with every grant: pass it to the resource that the role protects, which should refuse lower ones. `hold`
+renews while it runs, and releases the role on Ctrl-C.")]
 pub struct RoleArgs {
     #[command(subcommand)]
     order: Order,
@@ -35,7 +35,7 @@ pub struct RoleArgs {
 
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Take a role if nobody has it, and print its token
+    /// Acquire a role if it is free, and print its token
     Acquire {
         #[command(flatten)]
         wish: Wish,
@@ -44,7 +44,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Go on holding it
+    /// Renew the lease of a role
     Renew {
         #[command(flatten)]
         tenure: Tenure,
@@ -55,7 +55,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Give it back
+    /// Release a role
     Release {
         #[command(flatten)]
         tenure: Tenure,
@@ -64,10 +64,10 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Name the holder: whoever has it loses it
+    /// Set the holder; the current holder loses the role
     Elect {
         role: String,
-        /// Who is to have it
+        /// The instance that gets the role
         instance: String,
         #[command(flatten)]
         ttl: Ttl,
@@ -76,19 +76,19 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// End with 0 if this token is the newest
+    /// Exit with 0 if this token is the newest
     Check {
         role: String,
-        /// As `acquire` printed it
+        /// The token that `acquire` printed
         fencing_token: u64,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
-    /// Show the roles that are held, in the order of their names
+    /// List held roles, ordered by name
     List {
-        /// Only those whose names begin like this
+        /// Show only names with this prefix
         #[arg(long)]
         prefix: Option<String>,
         #[command(flatten)]
@@ -96,7 +96,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Show one
+    /// Show one role
     Show {
         role: String,
         #[command(flatten)]
@@ -104,7 +104,7 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Take it and keep it until Ctrl-C, or until it is lost
+    /// Acquire a role and hold it until Ctrl-C, or until it is lost
     Hold {
         #[command(flatten)]
         wish: Wish,
@@ -119,7 +119,7 @@ pub async fn run(args: &RoleArgs) -> Result<(), Failure> {
         Order::Renew { tenure, ttl, output, target } => {
             let said = granted(target.call(&tenure.call("renew", ttl.millis())).await?)?;
             let (holder, left) = (&tenure.instance, &said["expires_in_ms"]);
-            output.done(&said, || format!("{holder} has it for {left} ms"))
+            output.done(&said, || format!("{holder} holds it for {left} ms"))
         }
         Order::Release { tenure, output, target } => {
             let said = granted(target.call(&tenure.call("release", None)).await?)?;

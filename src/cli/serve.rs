@@ -39,19 +39,20 @@ const WORKERS_MAX: usize = 4;
 Example:
   eldest serve --topology topology.json --node 2 --data /var/lib/eldest
 
-Every setting of config/default.toml is also a variable: ELDEST_TIMING__LEASE_MS=500. ELDEST_LOG narrows the log as
-RUST_LOG does elsewhere: ELDEST_LOG=warn,eldest::driver=debug.
-SIGTERM or Ctrl-C hands leadership over and answers what is under way; a second one ends at once.")]
+Every setting of config/default.toml can also be an environment variable: ELDEST_TIMING__LEASE_MS=500. ELDEST_LOG filters
+the log as RUST_LOG does for other programs: ELDEST_LOG=warn,eldest::driver=debug.
+On SIGTERM or Ctrl-C the node hands over leadership and answers pending calls; on a second one it exits at once.")]
 pub struct ServeArgs {
     #[command(flatten)]
     sources: SourceArgs,
-    /// The data directory was moved or restored, and the node it was copied from will never start again
+    /// Accept a data directory that was copied or restored; the original must never start again
     #[arg(long)]
     adopt_copy: bool,
-    /// No node is left that could let this doubtful disk in: it counts again, and what it has forgotten may be lost
+    /// Let a disk that may have forgotten writes vote again, when no majority is left to admit it; forgotten
+    /// writes may be lost
     #[arg(long, conflicts_with = "adopt_copy")]
     trust_disk: bool,
-    /// End when stdin closes: for a program that starts nodes and may die itself
+    /// Exit when stdin closes, for programs that start nodes
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
 }

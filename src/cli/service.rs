@@ -22,10 +22,10 @@ pub struct ServiceArgs {
 enum Change {
     /// Refuse client writes (503 service_down) until `service up` or the end of the ttl
     Down {
-        /// After this many milliseconds the hold lapses by itself
+        /// End the hold automatically after this many milliseconds
         #[arg(long)]
         ttl_ms: Option<u64>,
-        /// Shown to whoever is refused
+        /// Shown to clients that are refused
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
@@ -33,7 +33,7 @@ enum Change {
         #[command(flatten)]
         target: Target,
     },
-    /// Take client writes again
+    /// Accept client writes again
     Up {
         #[command(flatten)]
         output: Output,
@@ -47,11 +47,11 @@ pub async fn run(args: &ServiceArgs) -> Result<(), Failure> {
         Change::Down { ttl_ms, reason, output, target } => {
             let hold = hold(*ttl_ms, reason.as_deref());
             let said = target.ask(&Request::post("/service_down", &hold)).await?;
-            output.done(&said, || "client writes are refused".to_string())
+            output.done(&said, || "client writes are now refused".to_string())
         }
         Change::Up { output, target } => {
             let said = target.ask(&Request::post("/service_up", &json!({}))).await?;
-            output.done(&said, || "client writes are taken again".to_string())
+            output.done(&said, || "client writes are accepted again".to_string())
         }
     }
 }

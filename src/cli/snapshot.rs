@@ -15,8 +15,8 @@ const FOLDER: &str = "snapshots";
 
 const CAT_EXAMPLE: &str = "Example:\n  eldest snapshot cat /var/lib/eldest | grep '^doc '";
 
-const VERIFY_EXAMPLE: &str =
-    "Example:\n  eldest snapshot verify /var/lib/eldest\n\nEnds with 0 if all checks, with 5 if not.";
+const VERIFY_EXAMPLE: &str = "Example:\n  eldest snapshot verify /var/lib/eldest\n\nExits with 0 if everything \
+    is intact, with 5 if not.";
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -30,10 +30,10 @@ pub struct SnapshotArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the newest state, a value a line
+    /// Print the newest state, one value a line
     #[command(after_help = CAT_EXAMPLE)]
     Cat(Directory),
-    /// Check every file; ends with 5 if something is damaged
+    /// Check every file; exits with 5 if something is damaged
     #[command(after_help = VERIFY_EXAMPLE)]
     Verify(Directory),
 }
@@ -71,7 +71,7 @@ fn look(directory: &Path) -> Result<Inspection, Failure> {
 fn cat(directory: &Path) -> Result<(), Failure> {
     let found = look(directory)?;
     for flaw in found.bad() {
-        note(&format!("not readable: {flaw}"));
+        note(&format!("unreadable: {flaw}"));
     }
     if found.newest().is_none() {
         return Err(Failure::NothingThere { path: directory.to_path_buf(), what: "snapshot" });

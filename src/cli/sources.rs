@@ -22,16 +22,16 @@ const OWN_VARIABLES: [&str; 7] = [
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {
-    /// The cluster: who belongs to it and where (JSON, comments allowed)
+    /// The nodes of the cluster and their addresses (JSON, comments allowed)
     #[arg(long, env = "ELDEST_TOPOLOGY", value_name = "FILE")]
     topology: PathBuf,
     /// Settings (TOML); every key is explained in config/default.toml
     #[arg(long, env = "ELDEST_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Which node of the topology this is, if the topology does not say
+    /// Id of this node, unless the topology file says it
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Where log, snapshots and promise are kept
+    /// The data directory: log, snapshots and promise
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The address to listen on, if not the one in the topology
@@ -40,13 +40,13 @@ pub struct SourceArgs {
     /// A file with the secret that the nodes share
     #[arg(long, value_name = "FILE")]
     cluster_secret_file: Option<PathBuf>,
-    /// A file with the token that admin calls must bring
+    /// A file with the admin token, which admin calls must carry
     #[arg(long, value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
-    /// Listen beyond this machine without a secret: whoever reaches the port is believed
+    /// Listen on other than loopback addresses without a secret: anyone who reaches the port can act as a node
     #[arg(long)]
     insecure: bool,
-    /// What a call without a token may do, such as "read docs/public/; watch *", or none
+    /// Grants of a call without a token, such as "read docs/public/; watch *", or none
     #[arg(long, value_name = "GRANTS")]
     anonymous: Option<String>,
     /// error, warn, info, debug or trace
@@ -60,7 +60,7 @@ pub struct SourceArgs {
 enum Format {
     /// Lines for people
     Text,
-    /// An object a line, for collectors
+    /// One JSON object a line, for log collectors
     Json,
 }
 

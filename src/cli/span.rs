@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 pub fn span(text: &str) -> Result<Duration, &'static str> {
-    const FORM: &str = "write it like 500ms, 30s, 5m, 12h or 30d";
+    const FORM: &str = "write a duration like 500ms, 30s, 5m, 12h or 30d";
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let unit_ms = match unit {
@@ -19,10 +19,10 @@ pub fn span(text: &str) -> Result<Duration, &'static str> {
     millis.map(Duration::from_millis).ok_or(FORM)
 }
 
-/// How long a lease stands without being renewed.
+/// The time for which a lease stays valid without being renewed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Ttl {
-    /// It ends when it was not renewed for so long: 10s
+    /// Expire when not renewed for this long, such as 10s
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ttl: Option<Duration>,
     #[arg(long, value_name = "MS", hide = true, conflicts_with = "ttl")]

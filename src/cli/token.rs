@@ -22,9 +22,9 @@ Examples:
   eldest token list
   eldest token revoke 00f3a2c41b7d9e58
 
-A grant is verbs (read, write, watch), an area (docs, roles, processes, channels, users, elections, status, or * for all of them)
-and, behind a slash, what the names begin with. \"order\" alone lets give orders, such as these. The token is printed once: a
-client shows it with --token-file, ELDEST_TOKEN_FILE or `Authorization: Bearer`.")]
+A grant is a list of verbs (read, write, watch), an area (docs, roles, processes, channels, users, elections, status, or *
+for all) and, after a slash, a prefix of names. \"order\" alone allows operator commands, such as these. The token is printed
+once: a client sends it with --token-file, ELDEST_TOKEN_FILE or `Authorization: Bearer`.")]
 pub struct TokenArgs {
     #[command(subcommand)]
     change: Change,
@@ -32,14 +32,14 @@ pub struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum Change {
-    /// Make a token, and print it
+    /// Create a token and print it
     Create {
-        /// For people
+        /// Display name
         name: String,
-        /// What whoever shows it may do; several may be given
+        /// A grant of the token; may be repeated
         #[arg(long = "grant", value_name = "GRANT", required = true)]
         grants: Vec<String>,
-        /// How long it is good, such as 90s, 15m, 12h or 30d; until it is revoked unless told
+        /// Lifetime, such as 90s, 15m, 12h or 30d; without it, until it is revoked
         #[arg(long, value_parser = span)]
         ttl: Option<Duration>,
         #[command(flatten)]
@@ -47,16 +47,16 @@ enum Change {
         #[command(flatten)]
         target: Target,
     },
-    /// Show who is let in by tokens
+    /// List tokens
     List {
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
-    /// Shut one out, at once and for good
+    /// Revoke a token, immediately and permanently
     Revoke {
-        /// As `list` shows it
+        /// Token id, as shown by `list`
         #[arg(value_parser = id)]
         id: String,
         #[command(flatten)]
@@ -74,7 +74,7 @@ pub async fn run(args: &TokenArgs) -> Result<(), Failure> {
                 body["ttl_ms"] = json!(ttl.as_millis() as u64);
             }
             let made = target.ask(&Request::post("/v1/tokens", &body)).await?;
-            note(&format!("token {} is made; it is shown this once:", cell(&made["id"])));
+            note(&format!("created token {}; it is shown only once:", cell(&made["id"])));
             output.done(&made, || cell(&made["token"]))
         }
         Change::List { output, target } => output.list(all(target, "/v1/tokens", &[]).await?, table),
@@ -99,11 +99,7 @@ fn table(items: &[Value]) -> String {
 /// Parses an id. A text that is no id could address another route.
 fn id(text: &str) -> Result<String, &'static str> {
     let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_id {
-        Ok(text.to_string())
-    } else {
-        Err("an id has 16 hexadecimal digits: `eldest token list` shows them")
-    }
+    if is_id { Ok(text.to_string()) } else { Err("an id has 16 hexadecimal digits: see `eldest token list`") }
 }
 
 #[cfg(test)]

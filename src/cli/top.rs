@@ -31,12 +31,13 @@ Example:
   eldest top --every 5s
   eldest top --count 2
 
-Ctrl-C ends it. Where the output is no terminal it prints one block after the other. What the token may not see is left out.")]
+Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. Data that
+the token may not read is left out.")]
 pub struct TopArgs {
-    /// How often to look
+    /// Refresh interval
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
     every: Duration,
-    /// End after so many looks
+    /// Exit after this many refreshes
     #[arg(long)]
     count: Option<u64>,
     #[command(flatten)]

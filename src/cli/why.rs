@@ -25,13 +25,13 @@ Example:
   eldest why conflict/doc:app/config:8.2@41
   eldest why call/4f2a-1
 
-The request id of a refused call stands in its answer, as request_id and as the header X-Request-Id. Times are those of
+The request id of a refused call is in its answer, as request_id and in the header X-Request-Id. Times are by
 each node's own clock.")]
 pub struct WhyArgs {
     /// leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID
     #[arg(default_value = "leader", value_parser = node::parse)]
     what: Subject,
-    /// How many changes of leader are told, newest first
+    /// Number of leader changes to show, newest first
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     changes: u16,
     #[command(flatten)]
@@ -68,18 +68,18 @@ fn role_lines(told: &Value) -> Vec<String> {
     let role = text(told, "role");
     let holder = &told["holder"];
     let mut lines = vec![match holder.is_null() {
-        true => format!("Nobody holds {role}."),
-        false => format!("{} holds {role}, with the token {}.", text(holder, "instance_id"), holder["token"]),
+        true => format!("{role} has no holder."),
+        false => format!("{} holds {role} with token {}.", text(holder, "instance_id"), holder["token"]),
     }];
     match told["waiting"].as_u64() {
-        Some(0) => lines.push("Nobody waits for it.".to_string()),
-        Some(1) => lines.push("1 waits for it.".to_string()),
-        Some(count) => lines.push(format!("{count} wait for it.")),
+        Some(0) => lines.push("No instance waits for it.".to_string()),
+        Some(1) => lines.push("1 instance waits for it.".to_string()),
+        Some(count) => lines.push(format!("{count} instances wait for it.")),
         None => {}
     }
     let turns = list(told, "turns");
     match turns.is_empty() {
-        true => lines.push("Nothing is known of who held it before.".to_string()),
+        true => lines.push("Earlier holders are unknown.".to_string()),
         false => lines.push("\nNewest first:".to_string()),
     }
     lines.extend(turns.iter().rev().map(|turn| format!("  {}  {}", text(turn, "at"), text(turn, "says"))));
@@ -91,7 +91,8 @@ fn call_lines(told: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if calls.is_empty() {
         lines.push(format!(
-            "No node knows of a refusal with the request id {}: it was not refused, or too long ago, or the node has restarted since.",
+            "No node knows of a refusal with request id {}: the call was not refused, it was too long ago, or \
+                the node has restarted since.",
             text(told, "request_id")
         ));
     }
@@ -106,8 +107,8 @@ fn call_lines(told: &Value) -> Vec<String> {
             text(call, "code"),
             text(call, "detail")
         ));
-        let again = "The same call may well succeed later.";
-        let never = "It is refused for as long as that is so.";
+        let again = "The same call may succeed later.";
+        let never = "It will be refused until that changes.";
         lines.push(if call["retryable"] == true { again } else { never }.to_string());
     }
     lines.extend(silent(told));
@@ -117,13 +118,11 @@ fn call_lines(told: &Value) -> Vec<String> {
 fn conflict_lines(told: &Value) -> Vec<String> {
     let (table, key) = (text(told, "kind"), text(told, "key"));
     vec![
-        format!(
-            "Both sides of a split changed the {table} {key}, and one value stayed when they became one."
-        ),
+        format!("Both sides of a split changed the {table} {key}, and one value was kept when they merged."),
         format!("Kept: {}", told["kept"]),
         format!("Lost: {}", told["lost"]),
-        format!("Put the lost one back: eldest conflicts apply {}", text(told, "id")),
-        format!("Forget it:             eldest conflicts drop {}", text(told, "id")),
+        format!("To restore the lost one: eldest conflicts apply {}", text(told, "id")),
+        format!("To drop it:              eldest conflicts drop {}", text(told, "id")),
     ]
 }
 
@@ -138,19 +137,19 @@ mod tests {
         let told = json!({"role": "x", "holder": {"instance_id": "a", "token": 7}, "waiting": 2, "turns": [
             {"at": "T1", "says": "b did not renew it in time (token 6)"}, {"at": "T2", "says": "a got it, with the token 7"}]});
         let lines = role_lines(&told);
-        assert_eq!(lines[0], "a holds x, with the token 7.");
-        assert_eq!(lines[1], "2 wait for it.");
+        assert_eq!(lines[0], "a holds x with token 7.");
+        assert_eq!(lines[1], "2 instances wait for it.");
         assert_eq!(lines[3], "  T2  a got it, with the token 7");
         let nobody = role_lines(&json!({"role": "x", "holder": null, "waiting": 0, "turns": []}));
-        assert_eq!(nobody[0], "Nobody holds x.");
-        assert_eq!(nobody[2], "Nothing is known of who held it before.");
+        assert_eq!(nobody[0], "x has no holder.");
+        assert_eq!(nobody[2], "Earlier holders are unknown.");
     }
 
     #[test]
     fn a_call_that_nobody_knows_is_told_so() {
-        let told = json!({"request_id": "r1", "refused": [], "silent": [{"name": "node-3", "why": "it cannot be connected to"}]});
+        let told = json!({"request_id": "r1", "refused": [], "silent": [{"name": "node-3", "why": "cannot connect to it"}]});
         let lines = call_lines(&told);
-        assert!(lines[0].starts_with("No node knows of a refusal with the request id r1"), "{lines:?}");
-        assert_eq!(lines[1], "node-3 was not heard: it cannot be connected to.");
+        assert!(lines[0].starts_with("No node knows of a refusal with request id r1"), "{lines:?}");
+        assert_eq!(lines[1], "node-3 did not answer: cannot connect to it.");
     }
 }

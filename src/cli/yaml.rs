@@ -46,7 +46,7 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes a value after a colon. A value with parts begins on a line of its own.
+/// Writes a value after a colon. A value with parts begins on a new line.
 fn below(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => out.push('\n'),

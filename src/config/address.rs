@@ -38,7 +38,7 @@ impl Host {
     pub(super) fn parse_callable(text: &str) -> Result<Host, &'static str> {
         match Host::parse(text)? {
             Host::Ip(ip) if ip.is_unspecified() || ip.is_multicast() => {
-                Err("nobody can call it: write the one address at which the others reach this node")
+                Err("other nodes cannot connect to it: write the address at which they reach this node")
             }
             host => Ok(host),
         }
@@ -75,7 +75,7 @@ impl Address {
             .map_err(|_| "write host:port, such as 10.0.0.4:9000, an IPv6 address in brackets")?;
         match address.host {
             Host::Ip(ip) if ip.is_unspecified() || ip.is_multicast() => {
-                Err("nobody can call it: write the one address at which the others reach this node")
+                Err("other nodes cannot connect to it: write the address at which they reach this node")
             }
             _ => Ok(address),
         }
@@ -113,15 +113,15 @@ fn is_label(label: &str) -> bool {
 fn hint(text: &str) -> &'static str {
     let digits_and_dots = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if text.contains('/') {
-        "write it without a scheme and a path"
+        "write it without scheme and path"
     } else if text.starts_with('[') {
-        "write an IPv6 address without brackets and the port apart, as \"port\""
+        "write an IPv6 address without brackets, and the port separately, as \"port\""
     } else if digits_and_dots {
         "an IPv4 address has four numbers from 0 to 255, such as 192.168.1.10"
     } else if text.matches(':').count() == 1 {
-        "write the port apart, as \"port\""
+        "write the port separately, as \"port\""
     } else {
-        "write an IP address, such as 192.168.1.10, or the name of a host"
+        "write an IP address, such as 192.168.1.10, or a host name"
     }
 }
 

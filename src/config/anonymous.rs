@@ -33,8 +33,8 @@ fn unless_told(open: bool) -> Anonymous {
     Anonymous { grants, is_default: true }
 }
 
-/// Remarks on a node that nobody can use: it takes no call without a credential, and has no credential with which to
-/// make a token.
+/// Remarks on a node that no client can use: it refuses calls without a credential, and has no admin token to
+/// create one.
 pub fn check(anonymous: &Anonymous, admin: bool, listen: &Address, findings: &mut Findings) {
     if anonymous.grants.is_empty() && !admin {
         findings.remark(ConfigRemark::NobodyMayCall { listen: listen.clone() });
@@ -51,7 +51,7 @@ fn parse(text: &str) -> Result<Grants, String> {
 fn grant(text: &str) -> Result<Grant, String> {
     let grant = Grant::parse(text).map_err(|bad| format!("{} {bad}", quoted(text)))?;
     match grant == Grant::order() {
-        true => Err("\"order\" is granted to nobody without a credential: set an admin token".to_string()),
+        true => Err("\"order\" cannot be granted to anonymous callers: set an admin token".to_string()),
         false => Ok(grant),
     }
 }

@@ -31,10 +31,10 @@ fn parse(text: &str) -> Result<Vec<(Text, u64)>, String> {
         let (area, bytes) = item.split_once('=').ok_or_else(|| wrong(item))?;
         let (area, bytes) = (area.trim(), bytes.trim().replace('_', "").parse().map_err(|_| wrong(item))?);
         if area.find('/') != Some(area.len().wrapping_sub(1)) {
-            return Err(format!("{}: a prefix is a key up to its first slash, and ends in it", quoted(area)));
+            return Err(format!("{}: a prefix is a key up to and including its first slash", quoted(area)));
         }
         if areas.iter().any(|(other, _)| **other == *area) {
-            return Err(format!("{} is there twice", quoted(area)));
+            return Err(format!("{} is given twice", quoted(area)));
         }
         areas.push((area.into(), bytes));
     }

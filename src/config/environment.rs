@@ -1,7 +1,7 @@
 //! The layer of the environment: `ELDEST_TIMING__LEASE_MS=500` sets `timing.lease_ms`.
 //!
 //! A variable is text. The type of its key decides how the text is read, so a secret that consists of digits stays a
-//! text. Orchestrators set variables of their own that begin with the name of a service (`ELDEST_SERVICE_HOST`,
+//! text. Orchestrators set other variables that begin with the name of a service (`ELDEST_SERVICE_HOST`,
 //! `ELDEST_PORT_9000_TCP`), so a variable that resembles no key is ignored with a remark.
 
 use serde_json::Value as Json;

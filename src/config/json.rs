@@ -45,10 +45,7 @@ impl<'a> Document<'a> {
 
     pub fn root(&self) -> Result<Item<'_>, (Spot, String)> {
         if let Some(at) = self.lone_slash {
-            return Err((
-                Spot::of(self.text, at),
-                "a slash by itself, where // begins a comment".to_string(),
-            ));
+            return Err((Spot::of(self.text, at), "a single slash; a comment starts with //".to_string()));
         }
         let parsed = serde_json::from_str::<&RawValue>(&self.bare);
         let root = &self.bare;

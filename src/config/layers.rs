@@ -34,7 +34,7 @@ pub fn merge(config: Option<File>, env: RawTable, flags: &Flags, findings: &mut 
     layers.push((Source::Environment, env));
     layers.push((Source::Flags, spoken(flags)));
     let figment = layers.iter().map(Layer).fold(Figment::new(), Figment::merge);
-    let raw = figment.extract().expect("sifted layers have the keys and the types of the defaults");
+    let raw = figment.extract().expect("filtered layers have the keys and the types of the defaults");
     let sources = layers.into_iter().map(|(source, _)| (kind(&source), source)).collect();
     Merged { raw, figment, sources }
 }
@@ -77,7 +77,7 @@ fn parse(file: File, findings: &mut Findings) -> RawTable {
 
 /// The flags that were given.
 fn spoken(flags: &Flags) -> RawTable {
-    let mut json = serde_json::to_value(flags).expect("texts always encode");
+    let mut json = serde_json::to_value(flags).expect("strings always serialize");
     remove_nulls(&mut json);
     json.as_object().cloned().unwrap_or_default()
 }

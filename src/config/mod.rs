@@ -65,7 +65,7 @@ use environment::Environment;
 use files::File;
 use mistakes::Findings;
 
-/// The inputs of a configuration. The environment is an argument, so that a test needs no process of its own.
+/// The inputs of a configuration. The environment is an argument, so that tests share one process.
 #[derive(Clone, Debug)]
 pub struct Sources<E> {
     pub topology: PathBuf,

@@ -149,7 +149,7 @@ impl Default for Raw {
 
 impl Raw {
     pub fn table(&self) -> RawTable {
-        let json = serde_json::to_value(self).expect("numbers and texts always encode");
+        let json = serde_json::to_value(self).expect("numbers and strings always serialize");
         json.as_object().expect("a struct is a table").clone()
     }
 }

@@ -36,15 +36,15 @@ pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
         let keys = ["timing.hold_ms", "timing.hold_most_ms"].map(str::to_string);
         report(
             &keys,
-            "hold_ms must not be above hold_most_ms, where it stops doubling".to_string(),
+            "hold_ms must not be above hold_most_ms, the limit of its doubling".to_string(),
             settings,
             findings,
         );
     }
     if mode == Some(Mode::Available) && timing.poll_ms < timing.heartbeat_ms {
         let keys = ["timing.poll_ms", "timing.heartbeat_ms"].map(str::to_string);
-        let why = "poll_ms must not be below heartbeat_ms, or leaders ask each other more often than they speak \
-                   to those who follow them";
+        let why = "poll_ms must not be below heartbeat_ms, or leaders ask each other more often than they \
+            contact their followers";
         report(&keys, why.to_string(), settings, findings);
     }
     if limits.body_bytes >= limits.uncommitted_bytes {
@@ -60,8 +60,8 @@ pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
     if 2 * limits.body_bytes > each {
         let keys =
             ["limits.body_bytes", "limits.bodies_bytes_each", "limits.bodies_bytes"].map(str::to_string);
-        let why = "what one address may hold of bodies (bodies_bytes_each, or half of bodies_bytes) must be twice body_bytes, \
-                   or the largest body is always refused";
+        let why = "the share of bodies of one address (bodies_bytes_each, or half of bodies_bytes) must be at \
+            least twice body_bytes, or the largest body is always refused";
         report(&keys, why.to_string(), settings, findings);
     }
 }

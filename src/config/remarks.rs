@@ -19,7 +19,7 @@ pub enum ConfigRemark {
     OpenSecret { key: &'static str, file: String, mode: u32 },
     /// Certificates are configured, but not used.
     TlsIsOff,
-    /// Variables that have the program's prefix but are none of its own: orchestrators set some.
+    /// Variables that have the program's prefix but are not settings: orchestrators set some.
     IgnoredVariables { names: Vec<String> },
 }
 
@@ -28,32 +28,37 @@ impl fmt::Display for ConfigRemark {
         match self {
             ConfigRemark::EvenCluster { nodes } => {
                 let (bears, fewer) = ((nodes - 1) / 2, nodes - 1);
-                write!(f, "a cluster of {nodes} goes on without {bears}, and so does one of {fewer}")
+                write!(
+                    f,
+                    "a cluster of {nodes} tolerates no more failures than one of {fewer} ({bears}): use an odd \
+                        number of nodes"
+                )
             }
             ConfigRemark::LoopbackAmongOthers { name, address } => {
                 write!(
                     f,
-                    "{name} has the loopback address {address}: nodes on other machines do not reach it"
+                    "{name} has the loopback address {address}: nodes on other machines cannot reach it"
                 )
             }
             ConfigRemark::Insecure { listen } => {
-                write!(f, "insecure: whoever reaches {listen} is believed to be a node of the cluster")
+                write!(f, "insecure: anyone who reaches {listen} can act as a node of the cluster")
             }
             ConfigRemark::NobodyMayCall { listen } => {
                 write!(
                     f,
-                    "clients are refused at {listen}: calls without a token may do nothing (anonymous), and without an \
-                     admin token nobody can make one (admin_token_file)"
+                    "clients are refused at {listen}: calls without a token are granted nothing (anonymous), \
+                        and without an admin token no token can be created (admin_token_file)"
                 )
             }
             ConfigRemark::OpenSecret { key, file, mode } => {
                 write!(
                     f,
-                    "{key}: others may use the file {file} (mode {mode:04o}): if this is no container, chmod 600 {file}"
+                    "{key}: other users can access {file} (mode {mode:04o}): unless this is a container, chmod \
+                        600 {file}"
                 )
             }
             ConfigRemark::TlsIsOff => {
-                write!(f, "certificates are named in [tls] and not used: tls.mode is \"off\"")
+                write!(f, "the certificates in [tls] are not used: tls.mode is \"off\"")
             }
             ConfigRemark::IgnoredVariables { names } => {
                 write!(f, "not settings, ignored: {}", names.join(", "))

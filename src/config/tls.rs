@@ -25,7 +25,7 @@ const CLIENT_CERTS: [(&str, bool); 2] = [("optional", false), ("required", true)
 
 const NEEDED: [&str; 3] = ["tls.cert_file", KEY_FILE, "tls.ca_file"];
 
-/// How a node uses TLS: whether it accepts callers without TLS, and whether it calls others by TLS.
+/// The use of TLS by a node: whether it accepts callers without TLS, and whether it calls others by TLS.
 #[derive(Clone, Copy)]
 struct Manner {
     takes_plain: bool,

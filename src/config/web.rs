@@ -7,9 +7,9 @@ use super::mistakes::Findings;
 use super::wrong::quoted;
 use super::{SettingPlace, WrongValue};
 
-const HOST_HINT: &str =
-    "write names such as eldest.example.org, without scheme or port, with blanks between them";
-const ORIGIN_HINT: &str = "write origins such as https://console.example.org:8443, as a browser says them, with blanks between them";
+const HOST_HINT: &str = "write names such as eldest.example.org, without scheme or port, separated by spaces";
+const ORIGIN_HINT: &str =
+    "write origins such as https://console.example.org:8443, as browsers send them, separated by spaces";
 
 /// The names are in lower case, as they are compared.
 pub fn hosts(settings: &Merged, findings: &mut Findings) -> Vec<String> {

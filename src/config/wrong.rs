@@ -192,9 +192,9 @@ impl fmt::Display for WrongFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WrongFile::Unreadable { why } => write!(f, "cannot be read: {why}"),
-            WrongFile::TooLong { most } => write!(f, "is longer than {most} bytes: name another file"),
-            WrongFile::NotText => write!(f, "is not text in UTF-8: name another file"),
-            WrongFile::Syntax { why } => write!(f, "cannot be understood: {why}"),
+            WrongFile::TooLong { most } => write!(f, "is longer than {most} bytes: use another file"),
+            WrongFile::NotText => write!(f, "is not UTF-8: use another file"),
+            WrongFile::Syntax { why } => write!(f, "cannot be parsed: {why}"),
         }
     }
 }
@@ -203,12 +203,12 @@ impl fmt::Display for WrongKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WrongKey::Unknown { close: Some(close), .. } => {
-                write!(f, "there is no such key: did you mean {close}?")
+                write!(f, "unknown key: did you mean {close}?")
             }
             WrongKey::Unknown { known, .. } => {
-                write!(f, "there is no such key: write one of {}", known.join(", "))
+                write!(f, "unknown key: use one of {}", known.join(", "))
             }
-            WrongKey::Twice => write!(f, "is here for the second time: keep one"),
+            WrongKey::Twice => write!(f, "is given twice: keep one"),
             WrongKey::Missing { want } => write!(f, "is missing: {want}"),
         }
     }
@@ -217,12 +217,12 @@ impl fmt::Display for WrongKey {
 impl fmt::Display for WrongValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WrongValue::Type { found, want } => write!(f, "{found} is of the wrong type: {want}"),
+            WrongValue::Type { found, want } => write!(f, "{found} has the wrong type: {want}"),
             WrongValue::OutOfRange { found, least, most } => {
-                write!(f, "{found} is out of range: write a whole number from {least} to {most}")
+                write!(f, "{found} is out of range: write an integer from {least} to {most}")
             }
             WrongValue::NotOneOf { found, choices } => {
-                write!(f, "{found} is not known: write {}", alternatives(choices))
+                write!(f, "{found} is not a known value: write {}", alternatives(choices))
             }
             WrongValue::Empty => write!(f, "is empty: write at least one character"),
             WrongValue::NotAnAddress { found, hint } => write!(f, "{found} is not an address: {hint}"),
@@ -234,42 +234,37 @@ impl fmt::Display for WrongValue {
 impl fmt::Display for WrongAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WrongAccess::BothGiven { other } => write!(f, "is given, and so is {other}: keep one of the two"),
+            WrongAccess::BothGiven { other } => write!(f, "conflicts with {other}: keep one of the two"),
             WrongAccess::Short { bytes, least } => {
-                write!(
-                    f,
-                    "has {bytes} bytes, and so few can be guessed: write at least {least}, drawn at random"
-                )
+                write!(f, "has only {bytes} bytes and can be guessed: write at least {least} random bytes")
             }
             WrongAccess::Unsendable => {
-                write!(
-                    f,
-                    "cannot be sent in a header: write letters, digits and signs, no blanks, no accents"
-                )
+                write!(f, "cannot be sent in a header: use printable ASCII characters without spaces")
             }
             WrongAccess::SecretFile { file, why } => write!(f, "the file {file} {why}"),
             WrongAccess::OpenSecret { file, mode } => {
                 write!(
                     f,
-                    "others may use the file {file} (mode {mode:04o}), and it holds a secret: chmod 600 {file}"
+                    "other users can access {file} (mode {mode:04o}), and it contains a secret: chmod 600 {file}"
                 )
             }
             WrongAccess::TooManySecrets { lines } => write!(
                 f,
-                "has {lines} lines: write the secret, and below it one that is believed besides while it is being changed"
+                "has {lines} lines: write the secret on the first line and, while it is being changed, a second \
+                    accepted secret on the next"
             ),
             WrongAccess::NotGiven { needs } => {
                 write!(
                     f,
-                    "is not given, and {needs} needs it: name a file in PEM (`eldest cert init` makes one)"
+                    "is missing, and {needs} needs it: give a PEM file (`eldest cert init` creates one)"
                 )
             }
             WrongAccess::Certificate { file, why } => write!(f, "the file {file} {why}"),
             WrongAccess::Exposed { listen } => write!(
                 f,
-                "{listen} can be reached from other machines, and there is no cluster secret: name a file with \
-                 one in cluster_secret_file, the same on every node, or write insecure = true to believe \
-                 whoever reaches it"
+                "{listen} can be reached from other machines, and there is no cluster secret: set \
+                    cluster_secret_file to a file with the same secret on every node, or set insecure = true to \
+                    trust anyone who reaches it"
             ),
         }
     }
@@ -279,22 +274,19 @@ impl fmt::Display for WrongTopology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WrongTopology::ClusterName { found } => {
-                write!(f, "{found} does not do as a name: write 1 to 64 of a to z, 0 to 9 and -")
+                write!(f, "{found} is not a valid name: use 1 to 64 characters of a to z, 0 to 9 and -")
             }
             WrongTopology::MemberName { found, most } => {
-                write!(
-                    f,
-                    "{found} does not do as a name: write 1 to {most} characters, no control characters"
-                )
+                write!(f, "{found} is not a valid name: use 1 to {most} characters, no control characters")
             }
-            WrongTopology::Taken { found, by } => write!(f, "{found} is taken by {by}: write another"),
-            WrongTopology::NoMembers => write!(f, "names nobody: write at least this node"),
+            WrongTopology::Taken { found, by } => write!(f, "{found} is already used by {by}: use another"),
+            WrongTopology::NoMembers => write!(f, "is empty: add at least this node"),
             WrongTopology::TooManyMembers { members, most } => {
-                write!(f, "has {members} nodes: write at most {most}")
+                write!(f, "has {members} nodes: the maximum is {most}")
             }
             WrongTopology::NoSuchNode { id, ids } => {
                 let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
-                write!(f, "no node in clusters has the id {id}: write one of {}", ids.join(", "))
+                write!(f, "no node in clusters has id {id}: use one of {}", ids.join(", "))
             }
             WrongTopology::SameRemainder { id, other, of } => {
                 write!(
@@ -304,7 +296,7 @@ impl fmt::Display for WrongTopology {
                 write!(f, "write another id for one of them")
             }
             WrongTopology::OtherName { found, name, by } => {
-                write!(f, "{found} is {name} in {by}: write the same name in both")
+                write!(f, "{found} is {name} in {by}: use the same name in both")
             }
         }
     }
@@ -313,8 +305,8 @@ impl fmt::Display for WrongTopology {
 impl fmt::Display for Want {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Want::Text => "write a text in quotes",
-            Want::Whole => "write a whole number without quotes, sign or unit",
+            Want::Text => "write a string in quotes",
+            Want::Whole => "write an integer without quotes, sign or unit",
             Want::YesNo => "write true or false",
             Want::Table => "write a table of keys",
             Want::Object => "write an object, {…}",

@@ -18,7 +18,8 @@ pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, Wi
             return Err(WireError::WrongBody { expected: "a stream" });
         }
         Attachment::Lines { chain, .. } => {
-            let expected = WireError::WrongBody { expected: "lines of the log whose checksums follow on" };
+            let expected =
+                WireError::WrongBody { expected: "consecutive lines of the log with valid checksums" };
             let batch = decode_all(body, chain).map_err(|_| expected)?;
             (Attached::Lines(batch.records.into()), batch.encoded)
         }

@@ -163,7 +163,7 @@ struct Seat {
 pub struct Keeper(Arc<Hub>);
 
 pub fn channels() -> (Channels, Keeper) {
-    let run = getrandom::u64().expect("the node has drawn its boot from the same source");
+    let run = getrandom::u64().expect("the boot id has been drawn from the same source of random numbers");
     let sent = Mutex::new(Sent::new(run));
     let channels = Channels(Arc::new(Hub { room: Mutex::default(), sent, waiting: AtomicUsize::new(0) }));
     let keeper = Keeper(channels.0.clone());

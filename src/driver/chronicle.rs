@@ -138,7 +138,7 @@ impl Files {
 
 fn cannot_be_kept(setup: &Setup, error: &io::Error) {
     let notice = format!(
-        "what happens to leadership and roles cannot be written down, and `eldest why` will not know it after a restart: {error}"
+        "cannot write the history of leadership and roles; `eldest why` will not know it after a restart: {error}"
     );
     setup.notices.set(MATTER, Some(notice));
 }
@@ -150,37 +150,42 @@ pub fn event(setup: &Setup, event: Event) {
     match event {
         Event::Suspected { leader, cause } if leader.0 == 0 => tracing::info!(?cause, "looking for a leader"),
         Event::Suspected { leader, cause } => {
-            tracing::warn!(leader = leader.0, name = name(leader), ?cause, "the leader is given up");
+            tracing::warn!(leader = leader.0, name = name(leader), ?cause, "leader lost");
         }
-        Event::Claimed { epoch } => tracing::info!(%epoch, "claiming to lead"),
+        Event::Claimed { epoch } => tracing::info!(%epoch, "claiming leadership"),
         Event::Opened { epoch } => tracing::info!(%epoch, "this node leads"),
         Event::Following { epoch } => {
             tracing::info!(%epoch, leader = epoch.leader.0, name = name(epoch.leader), "following");
         }
         // The node continues in the epoch of the merge.
         Event::SteppedDown { cause: Cause::Merged, .. } => {}
-        Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
-        Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
+        Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node no longer leads"),
+        Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node now votes"),
         Event::Replaced { by } => tracing::error!(
             %by,
-            "another disk counts under this node's id: this node neither votes nor leads any more. If two machines run under \
-             one id, stop one of them; to use this one again, start it with an empty data directory"
+            "another disk has replaced this one under its id: this node no longer votes or leads. If two \
+                machines run under one id, stop one of them; to use this one again, start it with an empty data \
+                directory"
         ),
         Event::Met { other } => {
-            tracing::warn!(other = other.0, name = name(other), "two leaders have met: the sides are merged");
+            tracing::warn!(
+                other = other.0,
+                name = name(other),
+                "two leaders have met: the sides are being merged"
+            );
         }
         Event::Merged { with, index } => {
-            tracing::warn!(with = with.0, name = name(with), index, "two sides are one");
+            tracing::warn!(with = with.0, name = name(with), index, "two sides have merged");
         }
         Event::Impasse { other, why } => {
             let (name, why) = (name(other), in_words(&why));
-            tracing::error!(other = other.0, name, "two sides do not become one: {why}");
+            tracing::error!(other = other.0, name, "two sides cannot merge: {why}");
         }
-        Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
+        Event::Overridden { index } => tracing::warn!(index, "the state is updated to the merged one"),
         Event::Accused { fault } => {
             tracing::error!(
-                "a message that nobody has signed says what would end this node, and by itself does not end it: {}. If it is true, this \
-                 node cannot go on until that is mended; with cluster_secret_file nobody can make it up",
+                "ignored an unsigned message that would end this node: {}. If it is true, this node cannot \
+                    continue until that is repaired; set cluster_secret_file so that such messages cannot be forged",
                 End::Fault(fault)
             );
         }
@@ -189,11 +194,11 @@ pub fn event(setup: &Setup, event: Event) {
             name = name(node),
             acknowledged = kept,
             ends_at = end,
-            "that node's disk has forgotten what it acknowledged, as if an older copy of its data directory had been put back: it does \
-             not count any more, is set aside, and is let in again as a new one"
+            "that node's disk has lost records that it acknowledged, as if an older copy of its data directory \
+                had been put back: it no longer votes, is set aside, and is admitted again as a new disk"
         ),
         Event::Diverged { index } => {
-            tracing::error!(index, "states differ between nodes, and no majority says which is right");
+            tracing::error!(index, "states differ between nodes, and no majority tells which is right");
         }
         // `eldest why` shows these events; without a leader they occur many times a second.
         Event::Declined { .. }
@@ -213,18 +218,18 @@ pub fn event(setup: &Setup, event: Event) {
 pub fn in_words(why: &Impasse) -> String {
     match why {
         Impasse::NothingComes => {
-            "what the other one has did not arrive, or was no longer what this one had asked for: look at the link \
-             between the two, and at the other one's log. Both serve their clients, and try again"
+            "the state transfer from the other leader did not arrive, or no longer matched the request: check \
+                the link between the two, and the other leader's log. Both serve their clients, and try again"
                 .to_string()
         }
         Impasse::TooLarge { bytes, most } => format!(
-            "it would have to hand in {bytes} bytes, and a node takes {most}: raise limits.merge_bytes on all nodes and \
-             restart them. Both serve their clients until then"
+            "the state transfer has {bytes} bytes, and the limit is {most}: raise limits.merge_bytes on all \
+                nodes and restart them. Both serve their clients until then"
         ),
         Impasse::JournalFull { entries, bytes } => format!(
-            "the journal of conflicts would have {entries} entries and {bytes} bytes: settle those that it has (`eldest \
-             conflicts`), or raise limits.conflicts and limits.conflict_bytes on all nodes and restart them. Both sides \
-             serve their clients until then"
+            "the journal of conflicts would have {entries} entries and {bytes} bytes: drop or apply existing \
+                conflicts (`eldest conflicts`), or raise limits.conflicts and limits.conflict_bytes on all \
+                nodes and restart them. Both sides serve their clients until then"
         ),
     }
 }

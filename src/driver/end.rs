@@ -35,7 +35,7 @@ impl fmt::Display for End {
         match self {
             End::Asked => write!(f, "it was asked to end"),
             End::Fault(Fault::UnknownFormat { index }) => {
-                write!(f, "record {index} is of a type that this version does not know: start a newer one")
+                write!(f, "record {index} has a type that this version does not know: start a newer version")
             }
             End::Fault(Fault::Odd) => {
                 write!(
@@ -46,24 +46,27 @@ impl fmt::Display for End {
             End::Fault(Fault::Forgot) => {
                 write!(
                     f,
-                    "this disk has forgotten what it had acknowledged, as if an older copy of the data directory had been put \
-                     back; it is set aside: start the node again"
+                    "this disk has lost records that it acknowledged, as if an older copy of the data directory \
+                        had been put back; it is set aside: start the node again"
                 )
             }
             End::Fault(Fault::Removed { .. }) => {
                 write!(
                     f,
-                    "this node has been removed from the cluster, and takes no part in it any more: stop starting it; \
-                     to come back it is added again, with an empty data directory"
+                    "this node has been removed from the cluster: do not start it again; to bring it back, add \
+                        it again with an empty data directory"
                 )
             }
             End::Fault(Fault::CommittedConflict { index }) => {
-                write!(f, "a leader contradicts record {index}, which is committed here: this is a bug")
+                write!(f, "a leader's log contradicts record {index}, which is committed here: this is a bug")
             }
             End::Disk(error) => write!(f, "the disk failed: {error}"),
-            End::Snapshot(error) => write!(f, "a snapshot could not be written: {error}"),
+            End::Snapshot(error) => write!(f, "cannot write a snapshot: {error}"),
             End::Unreadable { index, error } => {
-                write!(f, "record {index} cannot be read, and going on without it would diverge: {error}")
+                write!(
+                    f,
+                    "cannot read record {index}, and continuing without it would make the state diverge: {error}"
+                )
             }
             End::Broken(what) => write!(f, "internal error: {what}"),
         }

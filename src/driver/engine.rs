@@ -241,9 +241,9 @@ impl Engine {
         if state.full != self.disk.full {
             self.disk.full = state.full;
             if state.full {
-                tracing::error!("the disk is full: this node takes no writes until there is room");
+                tracing::error!("the disk is full: this node accepts no writes until there is free space");
             } else {
-                tracing::info!("the disk has room again");
+                tracing::info!("the disk has free space again");
             }
             self.handle(In::DiskFull(state.full));
         }
@@ -318,7 +318,7 @@ impl Engine {
                 self.end = Some(End::Snapshot(error));
             }
             Err(error) => {
-                tracing::warn!(%error, "a snapshot failed; the next one takes over its changes");
+                tracing::warn!(%error, "a snapshot failed; the next one will include its changes");
                 self.handle(In::SnapshotEnded(None));
             }
         }
@@ -361,7 +361,7 @@ impl Engine {
 impl Engine {
     pub fn write(&mut self, seq: Seq, write: DiskWrite) {
         let Some(job) = self.disk.encoder.job(write) else {
-            return self.end = Some(End::Broken("a snapshot to install that nobody sent"));
+            return self.end = Some(End::Broken("the snapshot to install was not received"));
         };
         if let Job::Install(incoming) = &job {
             tracing::info!(index = incoming.boundary().index(), "the state is replaced by a snapshot");
@@ -386,7 +386,7 @@ impl Engine {
         let message = match &envelope.message {
             Message::Append { term, prev, records, commit } => {
                 let Some((chain, lines)) = self.disk.encoder.lines_after(*prev, records) else {
-                    return self.end = Some(End::Broken("records to send that have no lines"));
+                    return self.end = Some(End::Broken("records to send have no lines"));
                 };
                 let last = records.last().map_or(*prev, |record| record.position);
                 let (count, sender) = (records.len(), Sender::of(envelope));
@@ -400,7 +400,7 @@ impl Engine {
                     _ => Some((0, Bytes::new())),
                 };
                 let Some((chain, lines)) = lines else {
-                    return self.end = Some(End::Broken("records to send that have no lines"));
+                    return self.end = Some(End::Broken("records to send have no lines"));
                 };
                 let packet = Packet::new(envelope, lines, chain);
                 let number = Route::number(message);
@@ -567,7 +567,7 @@ impl Engine {
         let base = outgoing.base();
         let Outgoing { envelope, meta, origin, store, instead, after } = outgoing;
         let Some(boundary) = self.disk.encoder.boundary(&meta, origin) else {
-            return self.end = Some(End::Broken("a state to send that the log does not know"));
+            return self.end = Some(End::Broken("the state to send is not in the log"));
         };
         let packet = Packet::new(&envelope, Bytes::new(), 0);
         let instead = instead.map(|envelope| Packet::new(&envelope, Bytes::new(), 0));
@@ -636,7 +636,7 @@ impl Engine {
             }
             FeedEvent::Replaced { at, history, changes, last } => {
                 let conflicts = changes.iter().filter(|draft| draft.kind == Kind::Conflict).count();
-                tracing::warn!(%at, changed = changes.len(), conflicts, "the state is replaced by another");
+                tracing::warn!(%at, changed = changes.len(), conflicts, "the state is replaced by another node's");
                 self.feed.replaced(at, history, changes, last);
             }
             FeedEvent::Passing(draft) => {

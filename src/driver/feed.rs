@@ -56,7 +56,7 @@ impl Frame {
     fn written(&self) -> &Written {
         self.text.get_or_init(|| {
             let mut frame = String::with_capacity(self.size());
-            let json = self.write(&mut frame).expect("a string takes everything");
+            let json = self.write(&mut frame).expect("writing to a String cannot fail");
             Written { frame: frame.into(), json }
         })
     }

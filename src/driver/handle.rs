@@ -536,7 +536,7 @@ impl Tokens {
     pub fn judge(&self, id: TokenId, now: WallTime) -> Result<(), &'static str> {
         match self.by_id.get(&id) {
             None => Err("the token was revoked"),
-            Some(token) if token.has_ended(now) => Err("the token has ended"),
+            Some(token) if token.has_ended(now) => Err("the token has expired"),
             Some(_) => Ok(()),
         }
     }

@@ -55,10 +55,10 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Storage(error) => error.fmt(f),
-            StartError::State(error) => write!(f, "the newest snapshot cannot be read: {error}"),
-            StartError::Io(error) => write!(f, "the node's threads cannot be started: {error}"),
-            StartError::Network(error) => write!(f, "calls to peers cannot be prepared: {error}"),
-            StartError::Random(error) => write!(f, "the system gives no random numbers: {error}"),
+            StartError::State(error) => write!(f, "cannot read the newest snapshot: {error}"),
+            StartError::Io(error) => write!(f, "cannot start the node's threads: {error}"),
+            StartError::Network(error) => write!(f, "cannot set up calls to other nodes: {error}"),
+            StartError::Random(error) => write!(f, "cannot get random numbers from the system: {error}"),
         }
     }
 }
@@ -125,7 +125,10 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
                     start_over(&options, "the state differed from that of a majority at the same record");
                 }
                 End::Fault(Fault::Forgot) => {
-                    start_over(&options, "the log ended below what this disk had acknowledged to its leader");
+                    start_over(
+                        &options,
+                        "the log ended before a record that this disk had acknowledged to its leader",
+                    );
                 }
                 // Any other end leaves the data in place. A stranger may have said that this node was removed (P51), and a newer
                 // version can read a record whose format this one does not know.
@@ -148,10 +151,10 @@ fn close_to_others(dir: &Path) {
     match storage::close_to_others(dir) {
         Ok(0) => {}
         Ok(count) => {
-            tracing::info!(count, data = %dir.display(), "files of this node were open to others, and are not now")
+            tracing::info!(count, data = %dir.display(), "removed access for other users from this node's files")
         }
         Err(error) => {
-            tracing::warn!(%error, data = %dir.display(), "what others may do with this node's files cannot be changed")
+            tracing::warn!(%error, data = %dir.display(), "cannot remove access for other users from this node's files")
         }
     }
 }
@@ -161,7 +164,7 @@ fn start_over(options: &Options, why: &str) {
     match storage::start_over(options, why) {
         Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the state is set aside: {why}"),
         Ok(None) => {}
-        Err(error) => tracing::error!(%error, "the state could not be set aside"),
+        Err(error) => tracing::error!(%error, "cannot set the state aside"),
     }
 }
 

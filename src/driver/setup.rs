@@ -159,7 +159,7 @@ impl Directory {
             let by_log = || Member::at(member.id, &member.name, &member.address);
             let found = by_file.cloned().or_else(by_log);
             if found.is_none() {
-                tracing::error!(node = member.id.0, address = %member.address, "the log's address of it is none");
+                tracing::error!(node = member.id.0, address = %member.address, "its address in the log is invalid");
             }
             found.map(|found| Member { votes: member.votes, ..found })
         };
@@ -179,8 +179,8 @@ impl Directory {
         };
         (known.cluster.is_known() && file != log).then(|| {
             format!(
-                "the topology file names the nodes {}, the cluster has {}: the cluster is right. \
-                 Change the file to match, or the cluster by `eldest members add` and `remove`",
+                "the topology file names the nodes {}, but the cluster has {}, which takes precedence. Change \
+                    the file to match, or change the cluster with `eldest members add` and `remove`",
                 list(&file),
                 list(&log)
             )
@@ -421,7 +421,7 @@ mod directory_tests {
         assert_eq!(directory.disagreement(), None);
         directory.follow(ClusterId(7), &log(&[1, 2, 4]));
         let told = directory.disagreement().expect("they differ");
-        assert!(told.contains("names the nodes 1, 2, 3, the cluster has 1, 2, 4"), "{told}");
+        assert!(told.contains("names the nodes 1, 2, 3, but the cluster has 1, 2, 4"), "{told}");
         // Before the log names a cluster, only the file names members.
         directory.follow(ClusterId::NONE, &log(&[1, 2, 4]));
         assert_eq!(directory.disagreement(), None);

@@ -126,11 +126,11 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
     if !waits.to_form {
         let needed = majority(voters);
         return Some(format!(
-            "no leader can be elected: nothing is heard of {who}, and {needed} of {voters} nodes are needed. Start {them}, or \
-             mend the network between"
+            "no leader can be elected: {who} cannot be reached, and {needed} of {voters} nodes are needed. \
+                Start {them}, or repair the network"
         ));
     }
-    let start = format!("the cluster has never been formed and waits for {who}: start {them}");
+    let start = format!("the cluster has never been formed and is waiting for {who}: start {them}");
     if voters - silent.len() < majority(voters) {
         return Some(start);
     }
@@ -143,8 +143,8 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
 
 /// The remark about an old lease that is longer than the present timings allow. The lease has usually passed before an operator looks.
 pub fn old_leases() -> String {
-    "this node leads and takes writes; /is_leader says so here, and disks are let in, once no leader before it can rely on its lease any more, \
-     within a minute"
+    "this node leads and accepts writes; within a minute, when no former leader can still rely on its lease, \
+        /is_leader will say so here and disks will be admitted"
         .to_string()
 }
 
@@ -157,12 +157,13 @@ pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
     let (whose, are) = (names(members), if members.len() == 1 { "disk" } else { "disks" });
     let others = match silent {
         [] => String::new(),
-        silent => format!("start {} first, if their disks are whole; then ", names(silent)),
+        silent => format!("start {} first, if their disks are intact; then ", names(silent)),
     };
     Some(format!(
-        "no leader can be elected: the {are} of {whose} may have forgotten what they acknowledged (see the log and `quarantine/` of \
-         each), and no majority is left to let them in again. To go on with what is left, {others}start each of them once \
-         with: eldest serve --trust-disk. What all of them have forgotten is lost then"
+        "no leader can be elected: the {are} of {whose} may have lost acknowledged records (see the log and \
+            `quarantine/` of each), and no majority is left to admit them again. To continue with the remaining \
+            data, {others}start each of them once with: eldest serve --trust-disk. Records that all of them \
+            have lost are then gone"
     ))
 }
 
@@ -174,8 +175,8 @@ fn names(members: &[Member]) -> String {
 
 pub fn too_late(members: &[Member], fresh: Duration) -> String {
     format!(
-        "no leader can be elected: what {} answers takes longer than two heartbeats ({} ms), and does not count. Give all nodes \
-         longer timings, as in config/wan.toml",
+        "no leader can be elected: answers of {} take longer than two heartbeats ({} ms) and are ignored. Set \
+            longer timings on all nodes, as in config/wan.toml",
         names(members),
         fresh.as_millis()
     )
@@ -183,8 +184,8 @@ pub fn too_late(members: &[Member], fresh: Duration) -> String {
 
 pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
     format!(
-        "a round trip to {} takes longer than a heartbeat ({} ms): leases lapse, and elections drag on. Give all nodes longer \
-         timings, as in config/wan.toml",
+        "a round trip to {} takes longer than a heartbeat ({} ms): leases expire, and elections take long. Set \
+            longer timings on all nodes, as in config/wan.toml",
         names(members),
         heartbeat.as_millis()
     )
@@ -194,8 +195,8 @@ pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
 pub fn too_full(bytes: u64, most: u64) -> Option<String> {
     (bytes >= most - most / 10).then(|| {
         format!(
-            "the state has {bytes} bytes and may have {most} (limits.state_bytes): beyond, writes that make it larger are answered \
-             507. Delete what nobody needs, or raise the limit on all nodes"
+            "the state has {bytes} bytes; the limit is {most} (limits.state_bytes), beyond which writes that \
+                enlarge it get 507. Delete data, or raise the limit on all nodes"
         )
     })
 }
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn a_state_is_nearly_full_from_nine_tenths() {
         assert_eq!(too_full(899, 1000), None);
-        assert!(too_full(900, 1000).is_some_and(|text| text.contains("900 bytes and may have 1000")));
+        assert!(too_full(900, 1000).is_some_and(|text| text.contains("900 bytes; the limit is 1000")));
         assert!(too_full(5000, 1000).is_some());
     }
 

@@ -68,7 +68,7 @@ fn merge_all(snapshots: &Mutex<Snapshots>, woken: &Receiver<()>) {
                 Ok(false) => break,
                 Err(error) => {
                     // The chain is as good as before, only longer. The next snapshot asks for a merge again.
-                    tracing::warn!(%error, "snapshots could not be merged");
+                    tracing::warn!(%error, "cannot merge snapshots");
                     break;
                 }
             }
@@ -119,15 +119,17 @@ impl Schedule {
                 backups.succeeded(clock::now().wall, written);
                 setup.notices.set(MATTER, None);
                 if let Some(bytes) = written {
-                    tracing::info!(index = view.index, bytes, dir = %self.folder.display(), "a copy of the state is kept");
+                    tracing::info!(index = view.index, bytes, dir = %self.folder.display(), "saved a copy of \
+                        the state");
                 }
             }
             Err(error) => {
                 backups.failures.add(1);
                 let dir = self.folder.display();
-                tracing::warn!(%error, %dir, "no copy of the state could be kept");
+                tracing::warn!(%error, %dir, "cannot save a copy of the state");
                 let notice = format!(
-                    "no copy of the state could be kept in {dir}: {error}. It is tried again every {} s (backup.every_ms)",
+                    "cannot save a copy of the state in {dir}: {error}. The node tries again every {} s \
+                        (backup.every_ms)",
                     self.every.as_secs_f64()
                 );
                 setup.notices.set(MATTER, Some(notice));

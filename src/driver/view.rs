@@ -210,7 +210,7 @@ impl Engine {
     fn impasses(&self) -> impl Iterator<Item = String> {
         let name = |node| self.setup.member(node).map_or("?".to_string(), |member| member.name);
         self.replica.core().impasses().map(move |(other, why)| {
-            format!("this side and that of {} do not become one: {}", name(other), in_words(why))
+            format!("this side and the side of {} cannot merge: {}", name(other), in_words(why))
         })
     }
 

@@ -46,7 +46,7 @@ impl<'a> Query<'a> {
             let Some(name) = known.iter().find(|known| **known == name) else {
                 let detail = match known {
                     [] => "this route takes no query parameters".to_string(),
-                    known => format!("unknown query parameter; this route takes {}", known.join(", ")),
+                    known => format!("unknown query parameter; this route supports {}", known.join(", ")),
                 };
                 return Err(Problem::field(name, detail));
             };
@@ -90,7 +90,7 @@ impl<'a> Query<'a> {
 
 /// In a query `+` is a blank, as forms and most libraries write it; in a path it is a plus sign.
 fn decode_plus<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, Problem> {
-    let wrong = || Problem::field(name, "the value is not UTF-8 in percent encoding");
+    let wrong = || Problem::field(name, "the value is not percent-encoded UTF-8");
     match value.contains('+') {
         false => decode(value).ok_or_else(wrong),
         true => {
@@ -104,7 +104,7 @@ fn level(value: &str) -> Result<Level, Problem> {
         "linear" => Ok(Level::Linear),
         "leader" => Ok(Level::Leader),
         "local" => Ok(Level::Local),
-        _ => Err(Problem::field("level", "level is linear, leader or local")),
+        _ => Err(Problem::field("level", "level must be linear, leader or local")),
     }
 }
 
@@ -112,13 +112,13 @@ fn forward(value: &str) -> Result<bool, Problem> {
     match value {
         "yes" => Ok(true),
         "no" => Ok(false),
-        _ => Err(Problem::field("forward", "forward is yes or no")),
+        _ => Err(Problem::field("forward", "forward must be yes or no")),
     }
 }
 
 fn limit(value: &str) -> Result<usize, Problem> {
     let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MOST).contains(limit));
-    limit.ok_or_else(|| Problem::field("limit", format!("limit is a number from 1 to {LIMIT_MOST}")))
+    limit.ok_or_else(|| Problem::field("limit", format!("limit must be an integer from 1 to {LIMIT_MOST}")))
 }
 
 /// Does the same for a new name, which must be visible.
@@ -127,10 +127,7 @@ fn limit(value: &str) -> Result<usize, Problem> {
 pub fn new_name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
     let name = name_after(path, prefix, what)?;
     match is_blank(&name) {
-        true => Err(Problem::field(
-            what,
-            format!("the {what} in the path shows nothing: give it a name that can be seen"),
-        )),
+        true => Err(Problem::field(what, format!("the {what} in the path has no visible character"))),
         false => Ok(name),
     }
 }
@@ -171,7 +168,7 @@ pub fn encode(name: &str) -> String {
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
-            byte => write!(out, "%{byte:02X}").expect("a string takes everything"),
+            byte => write!(out, "%{byte:02X}").expect("writing to a String cannot fail"),
         }
     }
     out

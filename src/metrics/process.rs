@@ -53,19 +53,24 @@ impl Process {
             (
                 "process_cpu_seconds_total",
                 SampleKind::Counter,
-                "User and system time spent.",
+                "User and system CPU time, in seconds.",
                 self.cpu_seconds,
             ),
             (
                 "process_start_time_seconds",
                 SampleKind::Gauge,
-                "Start, in seconds since 1970.",
+                "Start time, in seconds since 1970.",
                 self.start_seconds,
             ),
-            ("process_resident_memory_bytes", SampleKind::Gauge, "Memory in use.", self.resident_bytes),
+            (
+                "process_resident_memory_bytes",
+                SampleKind::Gauge,
+                "Resident memory, in bytes.",
+                self.resident_bytes,
+            ),
             ("process_threads", SampleKind::Gauge, "Threads.", self.threads),
             ("process_open_fds", SampleKind::Gauge, "Open files and sockets.", self.open_fds),
-            ("process_max_fds", SampleKind::Gauge, "Files and sockets that may be open.", self.most_fds),
+            ("process_max_fds", SampleKind::Gauge, "Limit of open files and sockets.", self.most_fds),
         ];
         for (name, kind, help, value) in numbers {
             if let Some(value) = value {

@@ -28,7 +28,7 @@ impl FieldWriter {
 
     /// The value must have no blank.
     pub fn put(mut self, field: &str, value: impl std::fmt::Display) -> FieldWriter {
-        write!(self.text, " {field}={value}").expect("writing to a string does not fail");
+        write!(self.text, " {field}={value}").expect("writing to a String cannot fail");
         self
     }
 
@@ -177,10 +177,10 @@ impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WireError::Missing(header) => write!(f, "the header {header} is missing"),
-            WireError::UnknownMessage(name) => write!(f, "no message is called {name:?}"),
+            WireError::UnknownMessage(name) => write!(f, "unknown message {name:?}"),
             WireError::NoField(field) => write!(f, "the message lacks the field {field}"),
-            WireError::BadField { field, value } => write!(f, "{value:?} cannot be read as {field}"),
-            WireError::WrongBody { expected } => write!(f, "the body should hold {expected}"),
+            WireError::BadField { field, value } => write!(f, "{value:?} is not a valid {field}"),
+            WireError::WrongBody { expected } => write!(f, "the body must contain {expected}"),
         }
     }
 }

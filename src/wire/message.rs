@@ -212,7 +212,9 @@ fn decode_lines(fields: &Fields<'_>, attached: Attached) -> Result<Message, Wire
     // The core relies on records that follow each other (P50), and a peer may send anything.
     let contiguous = records.iter().zip(prev.index + 1..).all(|(record, index)| record.index() == index);
     if !contiguous || records.len() != fields.number::<usize>("count")? {
-        return Err(WireError::WrongBody { expected: "as many records as the message says, without a gap" });
+        return Err(WireError::WrongBody {
+            expected: "the number of records given in the message, without a gap",
+        });
     }
     match fields.name {
         "append" => Ok(Message::Append { term, prev, records, commit: fields.number("commit")? }),

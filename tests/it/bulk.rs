@@ -275,7 +275,7 @@ async fn pipelined_requests_are_answered_in_order() {
                 "PUT /v1/docs/{key} HTTP/1.1\r\nhost: node-1\r\n{close}content-length: 3\r\n\r\n{}",
                 100 + number
             )
-            .expect("a string takes everything");
+            .expect("writing to a String cannot fail");
         }
         raw.send(all.as_bytes()).await;
         let said = String::from_utf8(raw.read_to_end().await).expect("text");

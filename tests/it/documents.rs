@@ -271,7 +271,7 @@ async fn nothing_gets_a_name_that_nobody_can_see() {
     ] {
         let refused = problem(&cluster.answer(2, call).await, 400, "bad_field");
         assert!(
-            refused["detail"].as_str().is_some_and(|detail| detail.contains("shows nothing")),
+            refused["detail"].as_str().is_some_and(|detail| detail.contains("has no visible character")),
             "{refused}"
         );
     }

@@ -68,7 +68,7 @@ async fn no_disk_counts_and_an_operator_says_so() {
                 remark.contains("eldest serve --trust-disk").then_some(remark)
             })
             .await;
-            assert!(remark.contains("may have forgotten"), "{remark}");
+            assert!(remark.contains("may have lost acknowledged records"), "{remark}");
         }
         let refused = cluster.answer(1, Call::put("/v1/docs/k").raw_json("1")).await;
         problem(&refused, 503, "catching_up");

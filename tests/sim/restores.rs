@@ -93,7 +93,7 @@ impl World {
             _ => document(number, &[format!("{{\"key\":\"k\",\"value\":{number}}}")]),
         };
         let mut now = String::new();
-        self.hosts[node].state.store.to_document(&mut now).expect("a string takes everything");
+        self.hosts[node].state.store.to_document(&mut now).expect("writing to a String cannot fail");
         operator.documents.push(now);
         if self.takes_in_a_document(node) {
             return Ok(());

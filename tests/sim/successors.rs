@@ -132,7 +132,7 @@ fn steps(lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Steps {
 /// True if the restore is in place, false if it surely is not.
 fn restore(world: &mut World, lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Result<bool, Violation> {
     let mut text = String::new();
-    lost.backup.to_document(&mut text).expect("a string takes everything");
+    lost.backup.to_document(&mut text).expect("writing to a String cannot fail");
     world.restore_is_asked(1, &text);
     // In available mode no checker looks at steps.
     let waiting = match world.hosts[0].settings.is_available() {

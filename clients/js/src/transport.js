@@ -223,8 +223,7 @@ export class Transport {
   }
 
   /**
-   * A machine that stands still accepts calls and answers none: the attempt ends when the node does not even say that
-   * it is alive.
+   * A machine that stands still accepts calls and answers none: the attempt there ends when the node does not answer /livez either.
    */
   #watch(at, attempt) {
     let stop = () => {};
@@ -241,7 +240,7 @@ export class Transport {
         body?.cancel().catch(() => {});
         if (!over) wait();
       } catch {
-        if (!over) attempt.abort(new TimedOut('it does not even say that it lives'));
+        if (!over) attempt.abort(new TimedOut('it does not answer /livez'));
       } finally {
         late();
       }

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whatever it writes to is told the token, and refuses one that is smaller than it has seen.
+/// Every system it writes to receives the token, and refuses one that is smaller than it has seen.
 async fn clean_up(token: u64) {
     println!("cleaning up, as holder {token}");
 }

@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     registry.set_role(role).await?;
     println!("{} is {role}", registry.id());
 
-    // Another one comes, listens for messages of its own, and is heard of.
+    // Another process registers, subscribes to its own channel, and appears in the events.
     let mut events = registry.events();
     let worker = Registry::builder(client.clone(), "worker").register().await?;
     let mut messages = client.subscribe(&worker.channel()).await?;

@@ -27,7 +27,7 @@ pub struct Acquire {
     /// The address at which others find the holder.
     pub address: Option<String>,
     pub metadata: Option<Value>,
-    /// How long to wait if another instance holds the role.
+    /// The time to wait if another instance holds the role.
     pub wait: Duration,
 }
 

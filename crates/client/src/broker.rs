@@ -28,7 +28,7 @@ const HEARTBEAT: Duration = Duration::from_secs(3);
 const EARLIER_LIFE: Duration = Duration::from_secs(2);
 const EARLIER_LIFE_PAUSE: Duration = Duration::from_millis(200);
 
-/// How one try to become the broker ended.
+/// The outcome of one try to become the broker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BrokerTried {
     Elected {
@@ -97,7 +97,7 @@ impl<B: Backend> Broker<B> {
     /// Tries once to become the leader. A broker that must stand by decides itself when to try again.
     ///
     /// If the role is held under this broker's own address, its holder is an earlier life of this broker. Then the
-    /// call waits for that lease to end, and returns `AlreadyLeader` with a token of its own. If the lease has not
+    /// call waits for that lease to end, and returns `AlreadyLeader` with its own token. If the lease has not
     /// ended after 2 s, the call returns `OtherLeader`.
     pub async fn try_elect(&mut self) -> Result<BrokerTried, Error> {
         self.try_elect_with(None).await

@@ -1,4 +1,4 @@
-//! Many commands in one request: each line is a call of its own, with a key of its own.
+//! Many commands in one request: each line is a separate call with its own key.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use super::pauses::Pauses;
 use super::problem::{Problem, Tried};
 use super::random;
 
-/// What a node decides at once. The rest of a larger request would only wait there, and be sent again with it if its
+/// The commands that a node decides at once. The rest of a larger request would only wait there, and be sent
+/// again with it if its
 /// answer is lost.
 const LINES_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;

@@ -15,7 +15,7 @@ pub enum CallError {
         url: String,
         why: &'static str,
     },
-    /// Nothing was sent: no connection to any of these nodes could be made.
+    /// No connection to any of these nodes could be made, so nothing was sent.
     NotReached {
         tried: Vec<Tried>,
     },
@@ -35,14 +35,14 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::NoClient { why } => write!(f, "no HTTP client: {why}"),
-            CallError::NotAnAddress { url, why } => write!(f, "{url:?} is no address of a node: {why}"),
-            CallError::NotReached { tried } => write!(f, "no node can be reached: {}", Attempts(tried)),
+            CallError::NoClient { why } => write!(f, "cannot create the HTTP client: {why}"),
+            CallError::NotAnAddress { url, why } => write!(f, "{url:?} is not a node's address: {why}"),
+            CallError::NotReached { tried } => write!(f, "no node could be reached: {}", Attempts(tried)),
             CallError::NoAnswer { url, why } => {
-                write!(f, "{url} took the request and did not answer: {why}; it may or may not have happened")
+                write!(f, "{url} accepted the request and did not answer: {why}; the outcome is unknown")
             }
             CallError::Strange { url, why } => {
-                write!(f, "{url} does not answer like a node of Eldest: {why}")
+                write!(f, "{url} does not answer like an Eldest node: {why}")
             }
             CallError::Refused(problem) => write!(f, "{problem}"),
         }

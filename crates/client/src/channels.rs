@@ -10,7 +10,7 @@ use super::error::Error;
 use super::http::{Call, Client, Lines, segment};
 use super::pauses::Pauses;
 
-/// What a subscriber receives.
+/// The items that a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     Message(Value),

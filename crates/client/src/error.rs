@@ -72,7 +72,7 @@ pub enum Error {
         what: String,
         why: String,
     },
-    /// Only a running election can do this.
+    /// This needs a running election.
     NotRunning,
 }
 
@@ -126,17 +126,17 @@ impl From<CallError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::BadNode { url, why } => write!(f, "{url:?} is no URL of a node: {why}"),
+            Error::BadNode { url, why } => write!(f, "{url:?} is not a node's URL: {why}"),
             Error::BadOption { name, why } => write!(f, "{name}: {why}"),
-            Error::NoClient { why } => write!(f, "no HTTP client: {why}"),
+            Error::NoClient { why } => write!(f, "cannot create the HTTP client: {why}"),
             Error::Indeterminate { tried } => {
-                write!(f, "it may or may not have happened: {}", Attempts(tried))
+                write!(f, "the outcome is unknown: {}", Attempts(tried))
             }
             Error::Unavailable { tried } => {
-                write!(f, "no node could do it, and nothing happened: {}", Attempts(tried))
+                write!(f, "no node could carry it out, and nothing was changed: {}", Attempts(tried))
             }
             Error::LeaseLost { role, leader: Some(leader), .. } => {
-                write!(f, "the lease of role {role:?} is lost: {} has it", leader.instance_id)
+                write!(f, "the lease of role {role:?} is lost: {} holds it", leader.instance_id)
             }
             Error::LeaseLost { role, .. } => write!(f, "the lease of role {role:?} is lost"),
             Error::RoleHeld(held) => write!(f, "{held}"),
@@ -146,13 +146,13 @@ impl fmt::Display for Error {
             }
             Error::PreconditionFailed { current_rev: None } => write!(f, "there is no such document"),
             Error::RoleNotHeld { role } => write!(f, "role {role:?} is not held under that token"),
-            Error::FeedCompacted { .. } => write!(f, "the feed does not go back that far any more"),
-            Error::Strange { url, why } => write!(f, "{url} does not answer like a node of Eldest: {why}"),
+            Error::FeedCompacted { .. } => write!(f, "the feed no longer goes back that far"),
+            Error::Strange { url, why } => write!(f, "{url} does not answer like an Eldest node: {why}"),
             Error::Contended { key, tries } => {
                 write!(f, "document {key:?} was changed by others between reading and writing, {tries} times")
             }
             Error::NotJson { what, why } => write!(f, "{what}: {why}"),
-            Error::NotRunning => write!(f, "it is stopped"),
+            Error::NotRunning => write!(f, "it has been stopped"),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::problem::Tried;
 pub struct FeedOptions {
     /// The kinds of events. Empty means all kinds.
     pub kinds: Vec<String>,
-    /// Only events whose keys and names begin with this prefix.
+    /// Receive only events whose keys and names begin with this prefix.
     pub prefix: Option<String>,
     /// Begin after the event with this id. `None` means from now on.
     pub since: Option<String>,
@@ -119,7 +119,7 @@ impl Feed {
     fn heard(&mut self, line: &str) -> Result<Option<FeedEvent>, Error> {
         let Some(event) = FeedEvent::read(line) else {
             let url = self.leave();
-            return Err(Error::Strange { url, why: "a line of the feed that is no event".to_string() });
+            return Err(Error::Strange { url, why: "a line of the feed is not an event".to_string() });
         };
         if let Some(id) = &event.id {
             self.options.since = Some(id.clone());

@@ -1,6 +1,6 @@
-//! How long a holder may believe that it holds a role, and when it renews. Every holder counts by these rules:
-//! elections and locks in this crate, the commands `role hold` and `exec`, and a node that renews on behalf of an
-//! open stream.
+//! Decides how long a holder may believe that it holds a role, and when it renews. Every holder counts by
+//! these rules: elections and locks in this crate, the commands `role hold` and `exec`, and a node that
+//! renews on behalf of an open stream.
 //!
 //! The cluster counts a lease from when it received the request. The holder counts from when it *sent* the request,
 //! so its time ends first, however long the answer took. Both count with their own clock ([`Clock::Boottime`]: a
@@ -49,7 +49,7 @@ impl Term {
     }
 }
 
-/// What a holder believes. Each question reads the clock, so the belief ends without any timer.
+/// The belief of a holder. Each question reads the clock, so the belief ends without any timer.
 #[derive(Debug)]
 pub struct Belief {
     clock: Clock,

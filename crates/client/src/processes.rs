@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::Error;
 use super::http::{Call, Client, Page, query, segment};
 
-/// What a process registers about itself.
+/// The data that a process registers about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Registration {
     pub identifier: String,

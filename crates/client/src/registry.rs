@@ -232,7 +232,7 @@ impl Registry {
     pub async fn unregister(self) -> Result<(), Error> {
         self.tasks.iter().for_each(JoinHandle::abort);
         let removing = self.core.client.remove_process(&self.core.id);
-        let late = |_| Err(not_in_time("the process was not taken out of the registry"));
+        let late = |_| Err(not_in_time("cannot remove the process from the registry"));
         timeout(LEAVE_MOST, removing).await.unwrap_or_else(late).map(drop)
     }
 }

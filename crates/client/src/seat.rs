@@ -20,12 +20,12 @@ const TTL_MOST: Duration = Duration::from_secs(3_600);
 /// themselves.
 pub const LEAVE_MOST: Duration = Duration::from_secs(1);
 
-/// How long a stop waits for the answer to a call that asks for the role.
+/// The time that a stop waits for the answer to a call that asks for the role.
 pub const ANSWER_MOST: Duration = Duration::from_millis(500);
 
 /// The error if the role was possibly not released within [`LEAVE_MOST`].
 pub fn not_left() -> Error {
-    not_in_time("the role was not given back")
+    not_in_time("cannot release the role")
 }
 
 /// The error if no answer came within [`LEAVE_MOST`]. `what` says what was not done. It may be untrue: the outcome is
@@ -56,10 +56,10 @@ impl<B: Backend> Seat<B> {
             return bad("ttl", "must be 1 s to 1 h");
         }
         if self.renew_every.is_zero() || self.renew_every * 2 > self.ttl {
-            return bad("renew_every", "must leave time for a second try: at most half of the ttl");
+            return bad("renew_every", "must be at most half of the ttl, to leave time for a second try");
         }
         if self.role.is_empty() || self.instance_id.is_empty() {
-            return bad("role and instance_id", "may not be empty");
+            return bad("role and instance_id", "must not be empty");
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ const NEWS_MAX: usize = 8;
 /// connection any more, even if a renewal that names a connection arrives later.
 pub const NO_CONNECTION: u64 = (1 << 53) - 1;
 
-/// How long the node waits after the connection has closed, for a lease of this ttl.
+/// The time that the node waits after the connection has closed, for a lease of this ttl.
 pub fn grace(ttl: Duration) -> Duration {
     GRACE_MAX.min(ttl / 2)
 }

@@ -19,10 +19,10 @@ const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// From the two quotes of an empty text to the largest document.
 pub const VALUE_BYTES: RangeInclusive<i64> = 2..=1024 * 1024;
 
-/// Whom to ask, and how to print the result.
+/// The nodes to call, and the format of the result.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// A node of the cluster: repeat the option, or separate several by commas
+    /// A node of the cluster; repeat the option, or separate several by commas
     #[arg(long = "url", value_name = "URL", value_delimiter = ',', default_values = DEFAULT_URLS)]
     pub urls: Vec<NodeUrl>,
 
@@ -38,18 +38,18 @@ pub struct Common {
     pub tls: TlsArgs,
 }
 
-/// What nodes that speak TLS want.
+/// Options for nodes that use TLS.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TlsArgs {
-    /// Who vouches for nodes that are called by https://, as a file in PEM
+    /// The CA of nodes called by https://, as a PEM file
     #[arg(id = "tls_ca", long = "ca", env = "ELDEST_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// A certificate to show them, where they want one
+    /// A client certificate, if the nodes require one
     #[arg(id = "tls_cert", long = "cert", env = "ELDEST_CERT", value_name = "FILE")]
     cert: Option<PathBuf>,
 
-    /// Its private key, unless it is in the same file
+    /// The private key of the certificate, unless it is in the same file
     #[arg(id = "tls_key", long = "key", env = "ELDEST_KEY", value_name = "FILE", requires = "tls_cert")]
     key: Option<PathBuf>,
 }
@@ -67,10 +67,10 @@ impl Common {
     }
 }
 
-/// Which of the nodes are asked.
+/// The choice of nodes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Choice {
-    /// Ask the leader alone, wherever it moves (the default)
+    /// Call only the leader, and follow it when it changes (the default)
     #[arg(long, conflicts_with = "spread")]
     pub leader: bool,
 
@@ -87,7 +87,7 @@ pub struct HeaderError;
 
 impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("write it like 'Name: value', on one line")
+        f.write_str("write a header like 'Name: value', on one line")
     }
 }
 
@@ -115,7 +115,7 @@ pub enum DurationError {
 impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DurationError::NoDuration => f.write_str("write it like 500ms, 10s, 5m or 1h"),
+            DurationError::NoDuration => f.write_str("write a duration like 500ms, 10s, 5m or 1h"),
             DurationError::TooLong => write!(f, "at most {} h", DURATION_MAX.as_secs() / 3600),
         }
     }

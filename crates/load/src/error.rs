@@ -14,7 +14,7 @@ pub enum BenchError {
     },
     /// A file that TLS needs has an error.
     Certificates(eldest_tls::TlsError),
-    /// None of the nodes named a leader. The list has each node's answer.
+    /// No node named a leader. The list has each node's answer.
     NoLeader {
         said: Vec<(String, String)>,
     },
@@ -54,19 +54,22 @@ impl fmt::Display for BenchError {
                 said.iter().try_for_each(|(url, what)| write!(f, "\n  {url}: {what}"))
             }
             BenchError::LeaderUrl { url, source } => {
-                write!(f, "the cluster says that its leader is at {url:?}: {source}; --spread does without")
+                write!(
+                    f,
+                    "the cluster says that its leader is at {url:?}: {source}; --spread does not need the leader"
+                )
             }
             BenchError::Rejected { url, code } => write!(f, "{url} rejected a request: {code}"),
             BenchError::Stuck { patience, code } => {
-                write!(f, "nothing was accepted for {} s; the last answer was {code}", patience.as_secs())
+                write!(f, "no operation succeeded for {} s; the last answer was {code}", patience.as_secs())
             }
             BenchError::NothingSucceeded { code: Some(code) } => {
-                write!(f, "not one operation succeeded; mostly {code}")
+                write!(f, "no operation succeeded; most failed with {code}")
             }
-            BenchError::NothingSucceeded { code: None } => write!(f, "not one operation was answered"),
+            BenchError::NothingSucceeded { code: None } => write!(f, "no operation was answered"),
             BenchError::Output(source) => write!(f, "cannot write the result: {source}"),
             BenchError::Runtime(source) => write!(f, "cannot start: {source}"),
-            BenchError::Ended => write!(f, "ended before the benchmark was done"),
+            BenchError::Ended => write!(f, "interrupted before the benchmark was done"),
         }
     }
 }

@@ -35,11 +35,11 @@ pub struct ExpiryArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Processes that register once and are not heard of again
+    /// Processes that register once and send no heartbeat
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub leases: u32,
 
-    /// Their ttl: longer than registering all of them takes
+    /// Their ttl; must be longer than registering all of them takes
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     pub ttl: Duration,
 }
@@ -202,9 +202,11 @@ impl Report {
         let Report { leases, registered_in_ms, last_gone_after_ttl_ms, .. } = self;
         writeln!(
             out,
-            "{leases} leases, registered within {registered_in_ms:.0} ms; the last one gone {last_gone_after_ttl_ms:.0} ms after its ttl"
+            "{leases} leases, registered within {registered_in_ms:.0} ms; the last one was gone \
+                {last_gone_after_ttl_ms:.0} ms after its ttl"
         )?;
-        for (when, latency) in [("before", self.write_before), ("while they end", self.write_while_they_end)]
+        for (when, latency) in
+            [("before", self.write_before), ("while they expire", self.write_while_they_end)]
         {
             let Latency { count, p50_ms, p99_ms, max_ms } = latency;
             writeln!(

@@ -1,6 +1,6 @@
-//! Many readers of the feed, spread over all nodes. Most of them read a prefix of their own, and some read
-//! everything. The events are documents that are written at a steady rate. At the end each reader must have received
-//! each of its events exactly once.
+//! Many readers of the feed, spread over all nodes. Most of them read one prefix each, and some read
+//! everything. The events are documents that are written at a steady rate. At the end each reader must have
+//! received each of its events exactly once.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -37,15 +37,15 @@ pub struct FeedArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Readers that each want the events of one prefix
+    /// Readers of the events of one prefix each
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub readers: u32,
 
-    /// Readers that want everything
+    /// Readers of all events
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub whole: u32,
 
-    /// Events a second
+    /// Events per second
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: u32,
 
@@ -273,12 +273,12 @@ impl Report {
         let (written, delivered) = (grouped(self.written), grouped(self.delivered));
         writeln!(
             out,
-            "{readers} readers of a prefix each, {whole} of everything; {written} events, {:.0} a second",
+            "{readers} readers of one prefix each, {whole} of all events; {written} events, {:.0} per second",
             self.written_per_s
         )?;
         writeln!(
             out,
-            "{delivered} delivered, {missing} missing, {twice} twice, {broken_off} readers broken off"
+            "{delivered} delivered, {missing} missing, {twice} duplicates, {broken_off} readers disconnected"
         )?;
         writeln!(
             out,

@@ -40,27 +40,27 @@ pub struct FillArgs {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// How many documents: bench/0, bench/1 and so on
+    /// Number of documents: bench/0, bench/1 and so on
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub docs: u64,
 
-    /// Bytes of a value, as JSON
+    /// Size of a value in bytes, as JSON
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
-    /// Documents in a batch, fewer if they are large
+    /// Documents per batch; fewer if they are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..))]
     pub batch: u16,
 
-    /// Batches under way at a time
+    /// Batches in progress at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub connections: u16,
 
-    /// When to give up waiting for an answer
+    /// Timeout for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     pub timeout: Duration,
 
-    /// Which values come in which order
+    /// Seed of the values
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 }
@@ -221,7 +221,8 @@ impl Batches {
         for key in from..until {
             let separator = if key == from { '[' } else { ',' };
             let command = r#"{"storage_cmd":"PutDoc","payload":{"key":"bench/"#;
-            write!(self.body, r#"{separator}{command}{key}","value":"#).expect("memory takes any bytes");
+            write!(self.body, r#"{separator}{command}{key}","value":"#)
+                .expect("writing to a Vec cannot fail");
             push_json_text(&mut self.body, self.value_bytes, &mut self.rng);
             self.body.extend_from_slice(b"}}");
         }

@@ -1,6 +1,6 @@
 //! A histogram of durations: counts in buckets whose width grows with the value.
 //!
-//! Each value below `LINEAR` has a bucket of its own. Above, every power of two is divided into `STEPS` equal
+//! Each value below `LINEAR` has its own bucket. Above, every power of two is divided into `STEPS` equal
 //! buckets. The middle of a bucket stands for its values, so a quantile is wrong by at most half a step: 1 in 256.
 //! The greatest value and the mean are exact.
 

@@ -13,9 +13,10 @@
 //! - `feed`: thousands of readers, and whether each received each of its events once;
 //! - `peers`: the same work for other systems, each in its own protocol.
 //!
-//! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
-//! a parser of its own, and no allocation while an operation succeeds. The report still says how much of a core the
-//! client used. Nothing here knows the servers' code; the benchmarks measure what a client can see.
+//! Client and servers often share one machine, so the client is built to cost little: one thread, prepared
+//! requests, its own parser, and no allocation while an operation succeeds. The report still says how much of
+//! a core the client used. Nothing here knows the servers' code; the benchmarks measure what a client can
+//! see.
 
 mod args;
 mod error;
@@ -63,7 +64,7 @@ pub struct Bench {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Mode {
-    /// Fill the cluster with documents, quickly
+    /// Fill the cluster with documents quickly
     Fill(fill::FillArgs),
 }
 
@@ -74,7 +75,7 @@ Examples:
   eldest bench --stream 4
   eldest bench fill --docs 100000";
 
-/// Load generators for those who work on Eldest; `scripts/bench` runs them.
+/// Load generators for developers of Eldest; `scripts/bench` runs them.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "eldest-load", version, after_help = TOOL_EXAMPLES, max_term_width = 100)]
 pub struct Tool {
@@ -84,15 +85,15 @@ pub struct Tool {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Generator {
-    /// Write without end and tell each gap between acknowledgements
+    /// Write continuously, and report each gap between acknowledgements
     Gap(gap::GapArgs),
-    /// Acquire and release roles, alone and all at once
+    /// Acquire and release roles, one at a time and all at once
     Locks(locks::LocksArgs),
-    /// Let thousands of leases end in the same second, and write meanwhile
+    /// Let thousands of leases expire in the same second while writing
     Expiry(expiry::ExpiryArgs),
-    /// Read the feed thousands of times, and count what is missing
+    /// Read the feed thousands of times, and count missing events
     Feed(feed::FeedArgs),
-    /// The same work for Eldest or another system; `scripts/bench-peers` compares them
+    /// Run the same work on Eldest or another system; `scripts/bench-peers` compares them
     Peers(peers::PeersArgs),
 }
 
@@ -134,7 +135,8 @@ impl Tool {
     }
 }
 
-/// Runs the benchmark on one thread with a runtime of its own, so that an answer that arrives wakes no other core.
+/// Runs the benchmark on one thread with a separate runtime, so that an answer that arrives wakes no other
+/// core.
 fn on_this_thread(work: impl AsyncFnOnce(&mut Stdout) -> Result<(), BenchError>) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(BenchError::Runtime)?.block_on(work(&mut io::stdout()))

@@ -39,19 +39,19 @@ pub struct LocksArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Connections, each with a role of its own
+    /// Connections, each with its own role
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub connections: u16,
 
-    /// How long cycles are counted
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     pub duration: Duration,
 
-    /// How many times one client alone acquires, registers, and hands on to one that waits
+    /// Number of times a single client acquires, registers, and hands over to a waiter
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub runs: u16,
 
-    /// How many leases are left to end
+    /// Number of leases left to expire
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub ends: u16,
 }
@@ -237,7 +237,7 @@ impl Bench {
         told
     }
 
-    /// Runs cycles on all connections at once, each with a role of its own.
+    /// Runs cycles on all connections at once, each with its own role.
     async fn cycles(&self) -> (Histogram, Duration, u64) {
         let mut clients = JoinSet::new();
         let began = Instant::now();

@@ -26,9 +26,9 @@ pub enum UrlError {
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            UrlError::NoUrl => "not a URL; write it like http://127.0.0.1:9000",
-            UrlError::NotHttp => "only http:// and https:// are spoken here",
-            UrlError::NotARoot => "only host and port are wanted, like http://127.0.0.1:9000",
+            UrlError::NoUrl => "not a URL; write one like http://127.0.0.1:9000",
+            UrlError::NotHttp => "use http:// or https://",
+            UrlError::NotARoot => "give only host and port, like http://127.0.0.1:9000",
         })
     }
 }

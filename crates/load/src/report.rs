@@ -80,7 +80,7 @@ pub fn errors_line(errors: &Errors) -> String {
     let counted = errors.by_code.iter().map(|(code, count)| format!("{code} {}", grouped(*count)));
     let counted = counted.collect::<Vec<_>>().join(", ");
     let (unknown, retried) = (grouped(errors.unknown), grouped(errors.retried));
-    format!("errors   {counted}; {retried} retried, {unknown} writes of unknown outcome\n")
+    format!("errors   {counted}; {retried} retried, {unknown} writes with unknown outcome\n")
 }
 
 pub fn cluster_line(before: Option<&Look>, after: Option<&Look>) -> String {
@@ -141,7 +141,7 @@ mod tests {
         let trouble = Trouble { fate: Fate::Unknown, code: "timeout".into(), status: None };
         errors.count(Kind::Write, &trouble, true);
         let line = errors_line(&errors);
-        assert_eq!(line, "errors   timeout 1; 1 retried, 1 writes of unknown outcome\n");
+        assert_eq!(line, "errors   timeout 1; 1 retried, 1 writes with unknown outcome\n");
     }
 
     #[test]

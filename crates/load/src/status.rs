@@ -86,7 +86,7 @@ pub async fn look(targets: &[Target], headers: &[u8]) -> Result<Look, Vec<(Strin
 pub async fn leader_first(targets: Vec<Target>, headers: &[u8]) -> Result<(Vec<Target>, Look), BenchError> {
     let look = look(&targets, headers).await.map_err(|said| BenchError::NoLeader { said })?;
     let Some(url) = look.leader.clone() else {
-        let said = vec![(look.url, "knows of no leader".to_string())];
+        let said = vec![(look.url, "knows no leader".to_string())];
         return Err(BenchError::NoLeader { said });
     };
     let mut parsed: NodeUrl = url.parse().map_err(|source| BenchError::LeaderUrl { url, source })?;

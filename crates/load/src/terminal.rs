@@ -1,4 +1,4 @@
-//! What a run prints for people: its progress on one line, and figures with their units.
+//! The output of a run for people: its progress on one line, and figures with their units.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;

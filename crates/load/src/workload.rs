@@ -10,15 +10,15 @@ const STAMP_BYTES: usize = 16;
 /// 26 to the power of 12 is well within 64 bits.
 const LETTERS_OF_A_DRAW: usize = 12;
 
-/// How strong the reads are.
+/// The consistency of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Sees every write acknowledged before
+    /// Sees every earlier acknowledged write
     Linear,
     /// The leader's state, checked against its lease
     Leader,
-    /// Whatever the node has
+    /// The node's own state
     Local,
 }
 
@@ -41,7 +41,7 @@ pub struct Mix {
     pub level: Level,
     /// Whether followers pass requests on to the leader, or answer 421.
     pub forward: bool,
-    /// If set, every write carries an idempotency key of its own. The number distinguishes this run's keys from those
+    /// If set, every write carries a new idempotency key. The number distinguishes this run's keys from those
     /// of all other runs.
     pub idempotent: Option<u64>,
     pub headers: Vec<u8>,

@@ -91,32 +91,32 @@ impl fmt::Display for StorageError {
             }
             StorageError::OtherCluster { path, found, expected } => write!(
                 f,
-                "{} belongs to cluster \"{found}\", this node to \"{expected}\": give the right --data or the right \
-                 cluster name",
+                "{} belongs to cluster \"{found}\", but this node to \"{expected}\": correct --data or the \
+                    cluster name",
                 path.display()
             ),
             StorageError::OtherNode { path, found, expected } => write!(
                 f,
-                "{} belongs to node {}, this is node {}: give the right --data or the right --node",
+                "{} belongs to node {}, but this is node {}: correct --data or --node",
                 path.display(),
                 found.0,
                 expected.0
             ),
             StorageError::Copied { path, found, expected } => write!(
                 f,
-                "{} is a copy: it was written as inode {expected} and is inode {found}. Two nodes with one memory lose \
-                 writes. If the original is gone for good, start once with --adopt-copy: this node then joins anew and \
-                 keeps what it has",
+                "{} is a copy: it was written as inode {expected} and is inode {found}. Two nodes with copies \
+                    of one disk lose writes. If the original will never start again, start once with \
+                    --adopt-copy: this node then rejoins as a new disk and keeps its data",
                 path.display()
             ),
             StorageError::NewerFormat { path, found, known } => write!(
                 f,
-                "{} has format {found}, this program reads up to {known}: start a newer one",
+                "{} has format {found}, but this version reads only up to {known}: start a newer version",
                 path.display()
             ),
             StorageError::Unreadable { path, why } => write!(
                 f,
-                "{} cannot be read ({why}): restore that file, or move the whole directory away to join as a new node",
+                "cannot read {} ({why}): restore that file, or move the whole directory away to join as a new node",
                 path.display()
             ),
             StorageError::NoIdentity { dir, found } => write!(
@@ -127,19 +127,15 @@ impl fmt::Display for StorageError {
             ),
             StorageError::Foreign { dir, found } => write!(
                 f,
-                "{} has no file \"identity\", and holds files that no node writes, such as {found}: give an empty or a new directory \
-                 as --data; if a node's data is there, restore that file",
+                "{} has no file \"identity\", but has files that no node writes, such as {found}: use an empty \
+                    or new directory as --data; if it contains a node's data, restore that file",
                 dir.display()
             ),
             StorageError::InUse { path } => {
-                write!(f, "another process uses {}: stop it, or give another --data", path.display())
+                write!(f, "another process uses {}: stop it, or use another --data", path.display())
             }
             StorageError::Damaged { path, why } => {
-                write!(
-                    f,
-                    "{} was damaged while in use ({why}): start again to have it checked",
-                    path.display()
-                )
+                write!(f, "{} was damaged while in use ({why}): restart to have it checked", path.display())
             }
             StorageError::Snapshot(error) => write!(f, "{error}"),
         }

@@ -73,26 +73,26 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Cut(bad) => write!(f, "an unfinished write was cut: {bad}"),
-            Finding::Repaired(bad) => write!(f, "a damaged line that held no record was cleared: {bad}"),
+            Finding::Cut(bad) => write!(f, "removed an unfinished write: {bad}"),
+            Finding::Repaired(bad) => write!(f, "removed a damaged line that had no record: {bad}"),
             Finding::Replaced(bad) => {
                 write!(f, "the newest snapshot replaces a damaged part of the log: {bad}")
             }
             Finding::Superseded { log, snapshot } => {
-                write!(f, "the log, which ends at {log}, gives way to the snapshot of {snapshot}")
+                write!(f, "the snapshot of {snapshot} replaces the log, which ends at {log}")
             }
-            Finding::BadSnapshot(flaw) => write!(f, "a damaged snapshot, which the log replaces: {flaw}"),
+            Finding::BadSnapshot(flaw) => write!(f, "the log replaces a damaged snapshot: {flaw}"),
             Finding::BadPromiseSlot(why) => write!(f, "one slot of the promise file is bad ({why})"),
-            Finding::Doubtful(doubt) => write!(f, "this disk may have forgotten something: {doubt}"),
+            Finding::Doubtful(doubt) => write!(f, "this disk may have lost records: {doubt}"),
             Finding::Trusted => write!(
                 f,
-                "this disk counts again by --trust-disk: what it has forgotten is lost unless another disk has it. Start it \
-                 without the flag from now on"
+                "this disk votes again because of --trust-disk: records that it lost are gone unless another \
+                    disk has them. Start it without the flag from now on"
             ),
             Finding::NothingToTrust => write!(
                 f,
-                "--trust-disk changes nothing: what is left on this disk does not say that it belongs to a cluster. Restore a \
-                 backup into a new one"
+                "--trust-disk has no effect: the remaining data on this disk does not say that it belongs to a \
+                    cluster. Restore a backup into a new cluster"
             ),
             Finding::Quarantined(folder) => write!(f, "bad files are in {}", folder.display()),
         }
@@ -103,15 +103,15 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Doubt::Line { bad, synced } => write!(f, "{bad}; record {synced} was durable"),
-            Doubt::NoLog => write!(f, "the log is gone"),
+            Doubt::NoLog => write!(f, "the log is missing"),
             Doubt::Gap { from, to } => {
-                write!(f, "the log begins after record {to}, the newest good snapshot is of {from}")
+                write!(f, "the log begins after record {to}, but the newest good snapshot is of {from}")
             }
             Doubt::Mismatch { at } => write!(f, "snapshot and log disagree on the checksum of {at}"),
-            Doubt::Promise(Lost::Missing) => write!(f, "the promise file is gone"),
+            Doubt::Promise(Lost::Missing) => write!(f, "the promise file is missing"),
             Doubt::Promise(Lost::NoGoodSlot(why)) => write!(f, "the promise file is bad ({why})"),
             Doubt::StalePromise { promise, log } => {
-                write!(f, "the promise file says {promise}, the log has a record of {log}")
+                write!(f, "the promise file says {promise}, but the log has a record of {log}")
             }
             Doubt::Copied => write!(f, "the directory is a copy"),
         }

@@ -155,7 +155,7 @@ impl Identity {
             inode: files.inode(&temporary)?,
             complete: self.complete,
         };
-        let mut json = serde_json::to_string(&text).expect("numbers and texts always encode");
+        let mut json = serde_json::to_string(&text).expect("numbers and strings always serialize");
         json.push('\n');
         // The first match is the place of the checksum, whatever the cluster is called: only a number comes before it.
         let json = json.replacen(UNCOUNTED, &checksum(&json), 1);

@@ -45,9 +45,9 @@ pub enum LineError {
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LineError::Field(name) => write!(f, "no readable {name}"),
+            LineError::Field(name) => write!(f, "unreadable {name}"),
             LineError::Checksum { found, expected } => {
-                write!(f, "checksum {found:08x} where {expected:08x} is due")
+                write!(f, "checksum {found:08x}, expected {expected:08x}")
             }
             LineError::NotUtf8 => write!(f, "not UTF-8"),
             LineError::Entry(kind) => write!(f, "the text does not fit type {kind}"),
@@ -93,14 +93,14 @@ pub fn seed_text(entry: &Entry) -> String {
         Entry::Client(payload) => return format!("{}|{}", payload.kind, payload.text),
         entry => own::push(&mut out, entry),
     }
-    String::from_utf8(out).expect("texts and numbers make text")
+    String::from_utf8(out).expect("strings and numbers format as text")
 }
 
 fn push_payload(out: &mut Vec<u8>, payload: &Payload) {
     // A client's record under a type of the protocol would be read back as a record of the protocol. With `fmt=` every type
     // is a client's.
     let first = payload.format == FIRST_FORMAT;
-    assert!(!(first && own::is_own(payload.kind)), "a client's record has a type of its own");
+    assert!(!(first && own::is_own(payload.kind)), "a client's record has its own type");
     if let Some(call) = payload.call {
         out.extend_from_slice(b"key=");
         push_hex(out, call.key, 32);

@@ -113,7 +113,7 @@ impl Boundary {
             cluster: Some(meta.roster.cluster()).filter(|id| id.is_known()).map(|id| id.to_string()),
             members: meta.roster.members().map(|all| (meta.roster.members_since(), MemberText::all(all))),
         };
-        serde_json::to_string(&text).expect("numbers and texts always encode")
+        serde_json::to_string(&text).expect("numbers and strings always serialize")
     }
 
     pub fn from_json(json: &str) -> Option<Boundary> {

@@ -143,7 +143,7 @@ fn lead(lead: Lead) -> Option<Entry> {
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("numbers and texts always encode")
+    serde_json::to_string(value).expect("numbers and strings always serialize")
 }
 
 pub fn hex(incarnation: Incarnation) -> String {

@@ -27,7 +27,7 @@ impl Quarantine {
 
     /// Notes a reason for people. Reasons are written with the first file, so later ones are lost.
     pub fn note(&mut self, why: &str) {
-        writeln!(self.why, "{why}").expect("a text takes all that is written to it");
+        writeln!(self.why, "{why}").expect("writing to a String cannot fail");
     }
 
     /// Keeps a copy of the file here. The copy is durable when this returns.

@@ -67,7 +67,7 @@ pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealErro
         text.split_once(' ').and_then(|(size, json)| Some((size.parse().ok()?, Boundary::from_json(json)?)));
     let (size, boundary) = parsed.ok_or(SealError::Bad("no size and boundary"))?;
     let follows = boundary.index().checked_add(1) == Some(first);
-    if follows { Ok((size, boundary)) } else { Err(SealError::Bad("the name says another index")) }
+    if follows { Ok((size, boundary)) } else { Err(SealError::Bad("the file name has another index")) }
 }
 
 /// The space for a segment that begins with these lines.

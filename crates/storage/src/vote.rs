@@ -169,9 +169,9 @@ impl VoteFile {
         };
         // Both lines have the same `seq`. If a torn write mixes two votes, either a checksum or the comparison of the two
         // fails, and the slot is bad as a whole.
-        let json = serde_json::to_string(&text).expect("numbers and texts always encode");
+        let json = serde_json::to_string(&text).expect("numbers and strings always serialize");
         let owed = Owed { seq: self.seq, lease_us: vote.lease.0 };
-        let owed = serde_json::to_string(&owed).expect("numbers always encode");
+        let owed = serde_json::to_string(&owed).expect("numbers always serialize");
         let mut lines = (seal(NAME, FORMAT, &json) + &seal(DISK, DISK_FORMAT, &owed)).into_bytes();
         assert!(lines.len() <= LINE_BYTES, "a vote has a bounded length");
         lines.resize(LINE_BYTES, b'\n');

@@ -114,10 +114,10 @@ impl fmt::Display for Reason {
             Reason::Line(error) => write!(f, "{error}"),
             Reason::Unended => write!(f, "the file ends within this line"),
             Reason::Shortened { size } => write!(f, "the file ends here, and was {size} bytes long"),
-            Reason::Marker => write!(f, "a marker that does not fit the record before it"),
+            Reason::Marker => write!(f, "a marker that does not match the record before it"),
             Reason::Head(why) => write!(f, "bad head: {why}"),
             Reason::Gap { from } => {
-                write!(f, "this file goes on from record {from}, which is not the last one")
+                write!(f, "this file continues from record {from}, which is not the last one")
             }
         }
     }
@@ -126,7 +126,7 @@ impl fmt::Display for Reason {
 impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Bad { path, offset, index, reason, .. } = self;
-        write!(f, "{}, byte {offset}, where record {index} is due: {reason}", path.display())
+        write!(f, "{}, byte {offset}, expected record {index}: {reason}", path.display())
     }
 }
 

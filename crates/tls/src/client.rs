@@ -53,7 +53,7 @@ pub fn trusting_nobody() -> ClientConfig {
 fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
     ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .expect("the provider has what the default versions need")
+        .expect("the provider supports the default TLS versions")
 }
 
 fn single(own: CertifiedKey) -> Arc<dyn ResolvesClientCert> {

@@ -19,7 +19,7 @@ impl NodeTls {
     pub fn dialling(self: &Arc<NodeTls>, node: Option<u32>) -> ClientConfig {
         ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .expect("the provider has what the default versions need")
+            .expect("the provider supports the default TLS versions")
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Dialled { tls: self.clone(), node }))
             .with_client_cert_resolver(Arc::new(Shown(self.clone())))
@@ -58,7 +58,7 @@ impl ServerCertVerifier for Dialled {
         let found: Vec<String> = names.iter().map(NodeName::to_string).collect();
         let found = if found.is_empty() { "no node".to_string() } else { found.join(" and ") };
         Err(Error::General(format!(
-            "its certificate names {found}, and not {wanted} of the cluster {cluster}"
+            "its certificate names {found} instead of {wanted} of the cluster {cluster}"
         )))
     }
 

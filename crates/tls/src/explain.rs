@@ -29,7 +29,8 @@ fn said(error: &Error) -> String {
             "it does not speak TLS: call it by http://".to_string()
         }
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is of a CA that is not trusted here: name the CA's file (--ca, ELDEST_CA, tls.ca_file)"
+            "its certificate is issued by a CA that is not trusted here: give the CA's file (--ca, ELDEST_CA, \
+                tls.ca_file)"
                 .to_string()
         }
         Error::InvalidCertificate(CertificateError::BadSignature) => {
@@ -49,16 +50,16 @@ fn said(error: &Error) -> String {
 /// The alert of the other side, which says what it refuses.
 fn refused(alert: AlertDescription) -> String {
     let why = match alert {
-        AlertDescription::CertificateRequired => "it wants a client certificate: name one (--cert, --key)",
+        AlertDescription::CertificateRequired => "it requires a client certificate: give one (--cert, --key)",
         AlertDescription::UnknownCA | AlertDescription::DecryptError => {
-            "it does not trust the CA of the certificate that it was shown"
+            "it does not trust the CA of this certificate"
         }
-        AlertDescription::CertificateExpired => "it holds the certificate that it was shown for expired",
+        AlertDescription::CertificateExpired => "it considers this certificate expired",
         AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
-            "it refuses the certificate that it was shown"
+            "it refuses this certificate"
         }
-        AlertDescription::InternalError => "it has no room for another connection",
-        other => return format!("it ends the handshake: {other:?}"),
+        AlertDescription::InternalError => "it accepts no more connections",
+        other => return format!("it aborted the handshake: {other:?}"),
     };
     why.to_string()
 }

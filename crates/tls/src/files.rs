@@ -57,7 +57,7 @@ impl Pem {
         match read {
             Err(error) => Err(pem.wrong(format!("cannot be read: {error}"))),
             Ok(bytes) if bytes as u64 > FILE_BYTES_MOST => {
-                Err(pem.wrong(format!("is longer than {FILE_BYTES_MOST} bytes: name another file")))
+                Err(pem.wrong(format!("is longer than {FILE_BYTES_MOST} bytes: use another file")))
             }
             Ok(_) => Ok(pem),
         }
@@ -72,15 +72,15 @@ impl Pem {
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         match read {
             Ok(found) if !found.is_empty() => Ok(found),
-            Ok(_) => Err(self.wrong("holds no certificate: it wants -----BEGIN CERTIFICATE-----")),
-            Err(error) => Err(self.wrong(format!("cannot be understood: {error}"))),
+            Ok(_) => Err(self.wrong("contains no certificate: it needs -----BEGIN CERTIFICATE-----")),
+            Err(error) => Err(self.wrong(format!("cannot be parsed: {error}"))),
         }
     }
 
     pub fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         // The reader's error is dropped, because its text could quote the secret key.
         PrivateKeyDer::from_pem_slice(&self.bytes)
-            .map_err(|_| self.wrong("holds no private key: it wants -----BEGIN PRIVATE KEY-----"))
+            .map_err(|_| self.wrong("contains no private key: it needs -----BEGIN PRIVATE KEY-----"))
     }
 
     /// The CAs in the file, which issue other certificates.
@@ -89,7 +89,7 @@ impl Pem {
         for certificate in self.certificates()? {
             roots
                 .add(certificate)
-                .map_err(|error| self.wrong(format!("holds what is no certificate of a CA: {error}")))?;
+                .map_err(|error| self.wrong(format!("contains an invalid CA certificate: {error}")))?;
         }
         Ok(Arc::new(roots))
     }
@@ -106,14 +106,14 @@ pub fn certified(certificate: &Pem, key: &Pem) -> Result<CertifiedKey, TlsError>
     let signer = provider()
         .key_provider
         .load_private_key(private)
-        .map_err(|error| key.wrong(format!("holds a key that cannot be used: {error}")))?;
+        .map_err(|error| key.wrong(format!("contains an unusable key: {error}")))?;
     let certified = CertifiedKey::new(chain, signer);
     match certified.keys_match() {
         Ok(()) => Ok(certified),
         Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(certified),
         Err(_) => {
             let certificate = certificate.path.display();
-            Err(key.wrong(format!("holds another key than the certificate in {certificate} is for")))
+            Err(key.wrong(format!("contains a key that does not match the certificate in {certificate}")))
         }
     }
 }

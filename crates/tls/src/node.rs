@@ -167,8 +167,8 @@ impl Material {
 /// Checks that the certificate names this node. All other nodes would refuse one that does not, so the error is
 /// reported here.
 fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, Facts), TlsError> {
-    let end = own.cert.first().ok_or_else(|| file.wrong("holds no certificate"))?;
-    let facts = Facts::read(end).ok_or_else(|| file.wrong("holds what is no certificate"))?;
+    let end = own.cert.first().ok_or_else(|| file.wrong("contains no certificate"))?;
+    let facts = Facts::read(end).ok_or_else(|| file.wrong("contains an invalid certificate"))?;
     let name = NodeName { cluster: rules.cluster.clone(), id: rules.node };
     if NodeName::all(end).contains(&name) {
         return Ok((own, facts));
@@ -176,8 +176,8 @@ fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, 
     let names = facts.names();
     let names = if names.is_empty() { "nothing".to_string() } else { names.join(", ") };
     Err(file.wrong(format!(
-        "holds a certificate for {names}, which is not this node's: it wants {name} among its alternative names \
-         (`eldest cert node` issues such)"
+        "contains a certificate for {names}, which is not this node's: its alternative names must include \
+            {name} (`eldest cert node` issues one)"
     )))
 }
 
@@ -185,7 +185,7 @@ fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, 
 fn answering(own: Arc<CertifiedKey>, callers: Arc<Callers>) -> ServerConfig {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .expect("the provider has what the default versions need")
+        .expect("the provider supports the default TLS versions")
         .with_client_cert_verifier(callers)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(own)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -220,7 +220,7 @@ fn shake_hands(dialling: ClientConfig, answering: &NodeTls) -> (Result<(), Strin
     (Ok(()), answering.caller(server.peer_certificates().unwrap_or_default(), now()))
 }
 
-/// Node 1 or 2, with files of its own.
+/// Node 1 or 2, each with separate files.
 fn node(folder: &Folder, ca: &Ca, id: u32) -> Arc<NodeTls> {
     let own = issued(ca, &format!("eldest://c/node/{id}"));
     Arc::new(

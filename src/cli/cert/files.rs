@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::issue::{Authority, Issued};
 use crate::cli::exit::Failure;
 
-/// The bound on certificates of one name in one folder. Nobody renews a certificate more often.
+/// The bound on certificates of one name in one folder. No certificate is renewed more often.
 const RENEWALS_MOST: u32 = 10_000;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<'a> Folder<'a> {
         match stems.find(|stem| !self.is_free(stem)) {
             None => Ok(()),
             Some(stem) => {
-                let why = "it exists already, and nothing is overwritten: name another --dir";
+                let why = "already exists and is not overwritten: use another --dir";
                 Err(Failure::Certificate { why: format!("{}: {why}", self.path(&stem, "crt").display()) })
             }
         }

@@ -43,11 +43,11 @@ impl Authority {
     /// Reads a CA that `eldest cert init` made. Of another CA only the common name would be copied, and its
     /// certificates would not be accepted.
     pub fn read(certificate: &str, key: &str) -> Result<Authority, Failure> {
-        let strange = || {
-            Failure::Certificate {
-            why: "ca.crt and ca.key are not of `eldest cert init`: let that CA issue certificates with its own tools"
-                .to_string(),
-        }
+        let strange = || Failure::Certificate {
+            why:
+                "ca.crt and ca.key were not created by `eldest cert init`: issue certificates with that CA's \
+                own tools"
+                    .to_string(),
         };
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|_| strange())?;
         let facts = Facts::read(&der).ok_or_else(strange)?;

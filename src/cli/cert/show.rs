@@ -18,7 +18,7 @@ pub fn show(file: &Path) -> Result<(), Failure> {
     let shown: Option<Vec<String>> =
         read.iter().map(|der| Facts::read(der).map(|facts| table(&facts, now).to_string())).collect();
     let shown = shown.ok_or_else(|| Failure::Certificate {
-        why: format!("{} holds what is no certificate", file.display()),
+        why: format!("{} does not contain a valid certificate", file.display()),
     })?;
     print(&shown.join("\n"))
 }
@@ -33,10 +33,7 @@ fn table(facts: &Facts, now: i64) -> Table {
     fact("from", day(facts.not_before));
     fact("until", day(facts.not_after));
     let left = facts.days_left(now);
-    fact(
-        "days left",
-        if facts.not_after < now { "none: it has expired".to_string() } else { left.to_string() },
-    );
+    fact("days left", if facts.not_after < now { "0: expired".to_string() } else { left.to_string() });
     table
 }
 
@@ -75,6 +72,6 @@ mod tests {
         let facts = Facts { subject: "x".to_string(), not_after: 1_582_934_400, ..Facts::default() };
         let shown = table(&facts, 1_582_934_400 - 86_400).to_string();
         assert!(shown.contains("2020-02-29") && shown.contains("days left"), "{shown}");
-        assert!(table(&facts, 1_582_934_401).to_string().contains("it has expired"));
+        assert!(table(&facts, 1_582_934_401).to_string().contains("0: expired"));
     }
 }

@@ -15,10 +15,10 @@ const PAGE: usize = 1000;
 
 #[derive(Debug, Parser)]
 pub struct ConflictListArgs {
-    /// Only of this kind: doc, user, election or vote
+    /// Show only this kind: doc, user, election or vote
     #[arg(long)]
     kind: Option<String>,
-    /// Only of keys and names that begin like this; of votes, the name of the election
+    /// Show only keys and names with this prefix; for votes, the name of the election
     #[arg(long, requires = "kind")]
     prefix: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The process of one node. It runs in a process group of its own, is controlled by signals, and ends when this
+//! The process of one node. It runs in its own process group, is controlled by signals, and ends when this
 //! process ends.
 //!
 //! A child of `eldest dev` holds the reading end of a pipe as its stdin, and ends when that pipe closes. The kernel
@@ -47,8 +47,8 @@ impl Running {
         ended: mpsc::Sender<Ended>,
     ) -> Result<Running, DevError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The child has a process group of its own, because Ctrl-C is for `eldest dev`, which then stops the nodes in
-        // order.
+        // The child has its own process group, because Ctrl-C is for `eldest dev`, which then stops the nodes
+        // in order.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| DevError::NoChild { name: name_of(id), error })?;
         let pid = child.id().unwrap_or_default();
@@ -74,7 +74,8 @@ impl Running {
     }
 }
 
-/// Only the owner of the child signals it, so that a process number is never used after the kernel has given it to
+/// No code but the owner of the child signals it, so that a process number is never used after the kernel has
+/// given it to
 /// another process.
 async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Order>, ended: mpsc::Sender<Ended>) {
     let mut pipe = child.stdin.take();
@@ -107,13 +108,13 @@ fn send(child: &Child, signal: Signal) {
     }
 }
 
-/// How a process ended, as text: "signal 9", "code 1".
+/// Returns the end of a process as text: "signal 9", "code 1".
 pub fn how(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("code {code}"),
         Some((None, Some(signal))) => format!("signal {signal}"),
-        _ => "for an unknown reason".to_string(),
+        _ => "unknown reason".to_string(),
     }
 }
 

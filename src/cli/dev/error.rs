@@ -28,23 +28,26 @@ impl fmt::Display for DevError {
         match self {
             DevError::File { path, error } => write!(f, "{}: {error}", path.display()),
             DevError::Taken { address, error } => {
-                write!(f, "{address} cannot be used ({error}); --base-port chooses other ports")
+                write!(f, "cannot use {address} ({error}); choose other ports with --base-port")
             }
             DevError::NoSuchPort { base, nodes } => {
-                write!(f, "there are no {nodes} ports from {base} on; choose a lower --base-port")
+                write!(
+                    f,
+                    "there are fewer than {nodes} ports from {base} upwards; choose a lower --base-port"
+                )
             }
             DevError::OtherSize { folder, formed } => {
                 let folder = folder.display();
                 write!(
                     f,
-                    "{folder} holds a cluster of {formed} nodes; say --nodes {formed} or choose another folder"
+                    "{folder} contains a cluster of {formed} nodes; use --nodes {formed} or another folder"
                 )
             }
             DevError::ForeignFolder { path } => {
-                write!(f, "{}: not written by `eldest dev`; choose another folder", path.display())
+                write!(f, "{}: not created by `eldest dev`; use another folder", path.display())
             }
-            DevError::NoChild { name, error } => write!(f, "{name} cannot be started: {error}"),
-            DevError::NoSignals(error) => write!(f, "signals cannot be waited for: {error}"),
+            DevError::NoChild { name, error } => write!(f, "cannot start {name}: {error}"),
+            DevError::NoSignals(error) => write!(f, "cannot install signal handlers: {error}"),
         }
     }
 }

@@ -26,34 +26,36 @@ Examples:
 Example of a crash: type `kill 1` and Enter, then `status`, then `start 1`.
 Example of a partition: type `split 1 | 2 3`, then `status`, then `heal`.")]
 pub struct DevArgs {
-    /// How many nodes (3, or as many as --data holds)
+    /// Number of nodes [default: 3, or as many as in --data]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     nodes: Option<u32>,
-    /// Keep the data in this folder, and start from what is there
+    /// Keep the data in this folder, and continue from existing data
     #[arg(long)]
     data: Option<PathBuf>,
     /// Do not remove the temporary folder at the end
     #[arg(long)]
     keep: bool,
-    /// All nodes on 127.0.0.1 with ports from this one on, instead of port 9000 on 127.0.0.1, 127.0.0.2, …
+    /// Run all nodes on 127.0.0.1, on ports from this one upwards, instead of port 9000 on 127.0.0.1,
+    /// 127.0.0.2, …
     #[arg(long)]
     base_port: Option<u16>,
     /// Settings for every node, such as other timings
     #[arg(long)]
     config: Option<PathBuf>,
-    /// What a part of the cluster does that is cut off from the rest (safe, or what --config says)
+    /// Behaviour of a part of the cluster that is cut off from the rest [default: safe, or the value in
+    /// --config]
     #[arg(long)]
     mode: Option<Mode>,
-    /// Do not show what the nodes log
+    /// Do not show the nodes' logs
     #[arg(long)]
     quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// A majority goes on
+    /// A majority continues; other parts do not
     Safe,
-    /// Every part goes on, and parts that meet again are merged
+    /// Every part continues, and parts are merged when they reconnect
     Available,
 }
 

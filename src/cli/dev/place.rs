@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DevError;
 
-/// The port of every node if each node has an address of its own.
+/// The port of every node if each node has its own address.
 const PORT: u16 = 9000;
 
 /// More processes than this on one machine show nothing new.
@@ -104,7 +104,7 @@ impl DevPlace {
             cluster: CLUSTER.to_string(),
             clusters: self.addresses.iter().zip(1..).map(entry).collect(),
         };
-        let mut text = serde_json::to_string_pretty(&topology).expect("names and numbers always encode");
+        let mut text = serde_json::to_string_pretty(&topology).expect("names and numbers always serialize");
         text.push('\n');
         fs::write(self.topology(), text).map_err(DevError::file(self.topology()))
     }

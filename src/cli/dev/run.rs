@@ -65,7 +65,7 @@ impl<'a> Run<'a> {
         for id in 1..=nodes {
             self.start(id)?;
         }
-        say(&format!("eldest dev: {nodes} nodes start in {}", self.place.folder.display()));
+        say(&format!("eldest dev: starting {nodes} nodes in {}", self.place.folder.display()));
         let mut typed = typed::listen(nodes);
         let mut leader = std::pin::pin!(timeout(LEADER_WITHIN, first_leader(self.place.urls())));
         let mut looking = true;
@@ -115,35 +115,38 @@ impl<'a> Run<'a> {
     fn welcome(&self, leads: bool) {
         match leads {
             true => say(&hints(self.place, &std::env::args().next().unwrap_or_default())),
-            false => {
-                say(&format!("no leader within {} s; the nodes' own lines say why", LEADER_WITHIN.as_secs()))
-            }
+            false => say(&format!(
+                "no leader after {} s; see the nodes' log lines for the reason",
+                LEADER_WITHIN.as_secs()
+            )),
         }
     }
 
     fn report(&mut self, ended: Ended) {
         self.children.remove(&ended.id);
         let (name, how, id) = (name_of(ended.id), how(ended.status), ended.id);
-        say(&format!("{name} ended ({how}); type `start {id}` and Enter to bring it back"));
+        say(&format!("{name} exited ({how}); type `start {id}` and Enter to restart it"));
     }
 
     fn obey(&mut self, typed: Typed) {
         match typed {
-            // The status runs in a task of its own: a frozen node delays it, and must not delay a signal.
+            // The status runs in a separate task: a frozen node delays it, and must not delay a signal.
             Typed::Status => drop(tokio::spawn(show_status(self.place.urls()))),
             Typed::Kill(id) => self.signal(id, Signal::KILL, "killed"),
-            Typed::Stop(id) => self.signal(id, Signal::STOP, "frozen; `cont` thaws it"),
-            Typed::Cont(id) => self.signal(id, Signal::CONT, "goes on"),
+            Typed::Stop(id) => self.signal(id, Signal::STOP, "frozen; type `cont` to resume it"),
+            Typed::Cont(id) => self.signal(id, Signal::CONT, "resumed"),
             Typed::Split(split) => {
-                let told = format!("the network is split: {split}; `heal` ends that");
+                let told = format!("the network is split: {split}; type `heal` to mend it");
                 self.set_split(Some(split));
                 say(&told);
             }
             Typed::Heal => {
                 self.set_split(None);
-                say("the network is whole");
+                say("the network is healed");
             }
-            Typed::Start(id) if self.children.contains_key(&id) => say(&format!("{} runs", name_of(id))),
+            Typed::Start(id) if self.children.contains_key(&id) => {
+                say(&format!("{} is already running", name_of(id)))
+            }
             Typed::Start(id) => match self.start(id) {
                 Ok(()) => say(&format!("{} starts", name_of(id))),
                 Err(error) => say(&error.to_string()),
@@ -173,13 +176,13 @@ impl<'a> Run<'a> {
                 child.signal(signal);
                 say(&format!("{} (pid {}) {what}", name_of(id), child.pid));
             }
-            None => say(&format!("{} does not run", name_of(id))),
+            None => say(&format!("{} is not running", name_of(id))),
         }
     }
 
     /// Stops the nodes in order. A second signal, or too long a wait, kills them.
     async fn stop(&mut self) {
-        say("stopping; Ctrl-C again kills");
+        say("stopping; press Ctrl-C again to kill");
         for child in self.children.values() {
             child.signal(Signal::TERM);
             // A frozen node would never receive the request to stop.

@@ -11,7 +11,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Parses `1 | 2 3`. Nodes that are not named form a part of their own. Returns `None` if there is only one part,
+    /// Parses `1 | 2 3`. Nodes that are not named form another part. Returns `None` if there is only one part,
     /// or if a node is in two parts.
     pub fn parse(text: &str, nodes: u32) -> Option<Split> {
         let mut rest: BTreeSet<u32> = (1..=nodes).collect();

@@ -44,7 +44,7 @@ pub fn say(text: &str) {
 pub fn hints(place: &DevPlace, program: &str) -> String {
     let urls = place.urls();
     let (first, last) = (&urls[0], &urls[urls.len() - 1]);
-    let kept = if place.temporary { "removed at the end" } else { "kept" };
+    let kept = if place.temporary { "removed on exit" } else { "kept" };
     let folder = place.folder.display();
     format!(
         "
@@ -55,10 +55,10 @@ pub fn hints(place: &DevPlace, program: &str) -> String {
          -d '{{\"storage_cmd\":\"CreateUser\",\"payload\":{{\"name\":\"tester\"}}}}'
     {program} status --url {first}
     {program} log cat {folder}/node-1
-  Or type here, and Enter:
+  Or type here and press Enter:
     {HELP}
 
-  Data: {folder} ({kept}). Ctrl-C ends the cluster.
+  Data: {folder} ({kept}). Ctrl-C stops the cluster.
 "
     )
 }
@@ -96,7 +96,7 @@ mod hints_tests {
         };
         let text = hints(&place, "eldest");
         assert!(text.contains("curl http://127.0.0.2:9000/v1/docs/greeting\n"), "{text}");
-        assert!(text.contains("Data: /tmp/eldest-dev-1-0 (removed at the end)"), "{text}");
+        assert!(text.contains("Data: /tmp/eldest-dev-1-0 (removed on exit)"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 }

@@ -145,7 +145,9 @@ fn node(
         (Some(Err(error)), _) => Err(silence(error)),
         (_, Some(Err(error))) => Err(silence(&error)),
         // Two members have the same address.
-        (_, None) => Err(SeenSilence::Strange { why: "another member has the same address".to_string() }),
+        (_, None) => {
+            Err(SeenSilence::Strange { why: "it has the same address as another member".to_string() })
+        }
         (None, Some(Ok(_))) => Err(SeenSilence::Strange { why: "it was not asked".to_string() }),
     };
     Node { id: member.id, name: member.name, url, votes: member.votes, looks }

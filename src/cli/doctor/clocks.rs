@@ -42,8 +42,8 @@ fn rate(node: &Node) -> Option<Finding> {
         return None;
     };
     let text = format!(
-        "its clock runs more than {drift} % too {how} (or this machine's does): {} ms passed there, {} to {} ms here. Leases may \
-         be believed in for too long",
+        "its clock runs more than {drift} % too {how} (or this machine's clock is wrong): {} ms passed there, \
+            {} to {} ms here. Leases may be relied on for too long",
         passed / 1_000,
         least / 1_000,
         most / 1_000
@@ -52,7 +52,7 @@ fn rate(node: &Node) -> Option<Finding> {
     Some(Finding::error("clock_rate", text, next).at(node.id))
 }
 
-/// How far a wall clock is ahead of this machine's clock, and the uncertainty of that.
+/// The lead of a wall clock over this machine's clock, and the uncertainty of that.
 fn offset(look: &NodeLook) -> (i128, i128) {
     let (sent, heard) = (i128::from(look.sent_us), i128::from(look.heard_us));
     let middle = (sent + heard) / 2;
@@ -71,8 +71,8 @@ fn apart(seen: &Seen) -> Vec<Finding> {
         let apart = ahead - median;
         (apart.abs() - own - unsure > APART_MOST_US).then(|| {
             let way = if apart > 0 { "ahead of" } else { "behind" };
-            let text = format!("its wall clock is {} s {way} that of the others", apart.abs() / 1_000_000);
-            let next = "on that machine: chronyc tracking, or timedatectl; set its clock right";
+            let text = format!("its wall clock is {} s {way} the others", apart.abs() / 1_000_000);
+            let next = "on that machine: chronyc tracking, or timedatectl; correct its clock";
             Finding::warning("wall_clock", text, next).at(node.id)
         })
     };

@@ -11,7 +11,7 @@ use crate::cli::out::clean;
 pub enum Severity {
     /// Something does not work, or will not work after the next failure.
     Error,
-    /// Something will go wrong if nobody acts.
+    /// Something will go wrong unless an operator acts.
     Warning,
     /// Good to know. It does not change the exit code.
     Note,
@@ -84,11 +84,11 @@ pub fn text(seen: &Seen, findings: &[Finding]) -> String {
     let leaders = seen.leaders();
     let names: Vec<&str> = leaders.iter().map(|node| node.name.as_str()).collect();
     let leads = match names.as_slice() {
-        [] => "nobody leads".to_string(),
+        [] => "no leader".to_string(),
         [one] => format!("{one} leads"),
         several => format!("{} lead", several.join(" and ")),
     };
-    let mut text = format!("{answered} of {} nodes answer; {leads}\n", seen.nodes.len());
+    let mut text = format!("{answered} of {} nodes answered; {leads}\n", seen.nodes.len());
     for finding in findings {
         let names: Vec<String> = finding.nodes.iter().map(|id| seen.name_of(*id)).collect();
         let who = if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };

@@ -31,13 +31,13 @@ fn leadership(seen: &Seen) -> Option<Finding> {
     let leaders = seen.leaders();
     let said_why = seen.answered().any(|(_, said)| said.remarks.iter().any(|remark| remark.about == WHY));
     if leaders.is_empty() && !said_why {
-        let text = "nobody leads, and no node knows why yet: an election may be under way";
+        let text = "there is no leader, and no node knows why yet: an election may be in progress";
         return Some(Finding::error(WHY, text, "eldest doctor, again in a few seconds"));
     }
     if leaders.len() > 1 && seen.is_available() {
         let names: Vec<&str> = leaders.iter().map(|node| node.name.as_str()).collect();
         let text = format!("the cluster is split into {} sides, led by {}", names.len(), names.join(" and "));
-        let next = "mend the network between them; they merge by themselves: eldest status";
+        let next = "repair the network between them; they then merge automatically: eldest status";
         return Some(Finding::warning("split", text, next));
     }
     None
@@ -47,8 +47,8 @@ fn leadership(seen: &Seen) -> Option<Finding> {
 fn differences(seen: &Seen) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(text) = differ(seen, "cluster", |said| said.status.cluster_id.clone()) {
-        let next =
-            "eldest status --url … for each of them; correct the topology of those that belong elsewhere";
+        let next = "eldest status --url … for each of them; correct the topology of those that belong to \
+            another cluster";
         found.push(Finding::error("other_cluster", text, next));
     }
     if let Some(text) = differ(seen, "settings", |said| Some(said.settings.clone())) {
@@ -60,8 +60,8 @@ fn differences(seen: &Seen) -> Vec<Finding> {
         found.push(Finding::warning("versions_differ", text, next));
     }
     if let Some(text) = differ(seen, "members", |said| Some(members(&said.status.members))) {
-        let next =
-            "eldest members list --url … for each of them; who lags learns of the change when it catches up";
+        let next = "eldest members list --url … for each of them; a node that lags learns of the change when it \
+            catches up";
         found.push(Finding::warning("members_differ", text, next));
     }
     found
@@ -78,7 +78,7 @@ fn authority(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, authority)| authority)
 }
 
-/// Which node reports which value, if the values differ.
+/// Lists the nodes that report each value, if the values differ.
 fn differ(seen: &Seen, what: &str, of: impl Fn(&Sample) -> Option<String>) -> Option<String> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, said) in seen.answered() {
@@ -99,11 +99,11 @@ fn whole_cluster(seen: &Seen) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     if said.status.service_down {
-        let text = "an operator holds client writes";
+        let text = "client writes are stopped by an operator";
         found.push(Finding::warning("service_down", text, "eldest service up"));
     }
     if said.conflicts > 0 {
-        let text = format!("{} values that merges overrode wait to be looked at", said.conflicts);
+        let text = format!("{} values that merges overrode are waiting for review", said.conflicts);
         found.push(Finding::note("conflicts", text, "eldest conflicts list"));
     }
     found
@@ -115,7 +115,7 @@ fn ending(token: &SeenEnding, now_us: u64) -> Option<Finding> {
     if life < LONG_LIVED_US || left > (life / ENDING_SHARE).min(LONG_LIVED_US) {
         return None;
     }
-    let text = format!("the token {} ({}) ends in {} hours", token.name, token.id, left / (DAY_US / 24));
-    let next = "eldest token create NAME --grant … --ttl 90d, and give it to whoever uses this one";
+    let text = format!("the token {} ({}) expires in {} hours", token.name, token.id, left / (DAY_US / 24));
+    let next = "eldest token create NAME --grant … --ttl 90d, and give the new token to the clients that use this one";
     Some(Finding::warning("token_ends", text, next))
 }

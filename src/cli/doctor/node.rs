@@ -19,8 +19,8 @@ pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
         _ => return Vec::new(),
     };
     if now.status.node.id != node.id {
-        let text = format!("at {} node {} answers", node.url, now.status.node.id);
-        let next = "eldest members list; put the addresses right: eldest members move ID ADDRESS";
+        let text = format!("node {1} answers at its address {0}", node.url, now.status.node.id);
+        let next = "eldest members list; correct the addresses: eldest members move ID ADDRESS";
         return vec![Finding::error("wrong_node", text, next).at(node.id)];
     }
     let mut found: Vec<Finding> = now.remarks.iter().map(remark).collect();
@@ -42,14 +42,14 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
         }
         SeenSilence::NoAnswer { why } => {
             let text = format!(
-                "takes connections and does not answer ({why}): it is stopped, or its machine is overloaded{}",
+                "accepts connections but does not answer ({why}): it is stopped, or its machine is overloaded{}",
                 last_majority(seen)
             );
             let next = "on its machine: ps -o pid,stat,wchan:20,cmd -C eldest, then kill -CONT or restart it";
             Finding::error("frozen", text, next)
         }
         SeenSilence::Refused { code, why } => {
-            let text = format!("refuses to tell ({code}): {why}");
+            let text = format!("refuses to answer ({code}): {why}");
             let next = "eldest doctor --token-file FILE, with a token that has the grant `read status`";
             Finding::error("refused", text, next)
         }
@@ -58,8 +58,8 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
             Finding::warning("older", text, "install this version there and restart it; then eldest doctor")
         }
         SeenSilence::Strange { why } => {
-            let text = format!("at {} something else than a node of Eldest answers: {why}", node.url);
-            Finding::error("strange", text, "eldest members list; look what listens at that address")
+            let text = format!("the server at {} is not an Eldest node: {why}", node.url);
+            Finding::error("strange", text, "eldest members list; check what listens at that address")
         }
     };
     finding.at(node.id)
@@ -71,7 +71,7 @@ fn last_majority(seen: &Seen) -> &'static str {
     let up = seen.nodes.iter().filter(|node| node.votes && node.looks.is_ok()).count();
     match up.cmp(&(voters / 2 + 1)) {
         _ if seen.is_available() => "",
-        std::cmp::Ordering::Less => "; too few nodes answer for a majority",
+        std::cmp::Ordering::Less => "; too few nodes answer to form a majority",
         std::cmp::Ordering::Equal => "; if one more fails, the cluster stops",
         std::cmp::Ordering::Greater => "",
     }
@@ -80,21 +80,20 @@ fn last_majority(seen: &Seen) -> &'static str {
 /// The finding for a remark that a node itself makes for its operator.
 fn remark(remark: &SeenRemark) -> Finding {
     let (severity, next) = match remark.about.as_str() {
-        "no_leader" => (Severity::Error, "eldest status; then do what it says"),
+        "no_leader" => (Severity::Error, "eldest status; follow its advice"),
         "round_trip" => (Severity::Warning, "on all nodes: eldest serve … --config config/wan.toml"),
-        "quota" => {
-            (Severity::Warning, "eldest doc list, and delete; or raise limits.state_bytes on all nodes")
-        }
-        "impasse" => (Severity::Warning, "eldest conflicts list; then as docs/failure-modes.md says"),
-        "topology" => (Severity::Warning, "eldest members list; write the node's topology file to match"),
-        "certificates" => (Severity::Error, "eldest cert show FILE; put it right, then kill -HUP the node"),
+        "quota" => (
+            Severity::Warning,
+            "eldest doc list, then eldest doc delete; or raise limits.state_bytes on all nodes",
+        ),
+        "impasse" => (Severity::Warning, "eldest conflicts list; then see docs/failure-modes.md"),
+        "topology" => (Severity::Warning, "eldest members list; change the node's topology file to match"),
+        "certificates" => (Severity::Error, "eldest cert show FILE; correct it, then kill -HUP the node"),
         "expiry" => {
             (Severity::Warning, "eldest cert node ID --topology FILE --dir DIR; then kill -HUP the node")
         }
-        "secret" => (Severity::Error, "put the cluster secret's file right, then kill -HUP the node"),
-        "backup" => {
-            (Severity::Error, "look at the folder that it names; meanwhile: eldest backup --out FILE")
-        }
+        "secret" => (Severity::Error, "correct the cluster secret's file, then kill -HUP the node"),
+        "backup" => (Severity::Error, "check the folder that it names; meanwhile: eldest backup --out FILE"),
         _ => (Severity::Warning, "eldest status"),
     };
     Finding::new(severity, &remark.about, remark.text.clone(), next)
@@ -103,18 +102,17 @@ fn remark(remark: &SeenRemark) -> Finding {
 fn disk(now: &Sample) -> Option<Finding> {
     let disk = &now.disk;
     if disk.full {
-        let next = "on its machine: df -h; make room, and the node goes on by itself";
-        return Some(Finding::error("disk_full", "its disk is full: it takes no writes", next));
+        let next = "on its machine: df -h; free some space, and the node resumes by itself";
+        return Some(Finding::error("disk_full", "its disk is full: it accepts no writes", next));
     }
     if disk.waits_ms >= STANDS_STILL_MS {
-        let text = format!("its disk stands still: a write has been under way for {} ms", disk.waits_ms);
+        let text = format!("its disk is stalled: a write has been in progress for {} ms", disk.waits_ms);
         let next = "on its machine: iostat -x 1, dmesg | tail; if it leads: eldest handoff";
         return Some(Finding::error("disk_stalled", text, next));
     }
     (disk.slowest_sync_ms >= SLOW_MS).then(|| {
-        let text =
-            format!("its disk is slow: in the last minute a sync has taken {} ms", disk.slowest_sync_ms);
-        Finding::warning("disk_slow", text, "on its machine: iostat -x 1; see what else writes there")
+        let text = format!("its disk is slow: a sync in the last minute took {} ms", disk.slowest_sync_ms);
+        Finding::warning("disk_slow", text, "on its machine: iostat -x 1; check what else writes to it")
     })
 }
 
@@ -122,11 +120,12 @@ fn files(now: &Sample) -> Option<Finding> {
     let (open, most) = (now.files.open?, now.files.most?);
     let next = "raise the limit: LimitNOFILE= in its unit, or ulimit -n; or lower limits.connections";
     if open >= most - most / 10 {
-        let text = format!("it has {open} files and sockets open, and may have {most}");
+        let text = format!("it has {open} files and sockets open; the limit is {most}");
         return Some(Finding::warning("files", text, next));
     }
     (most < FEW_FILES).then(|| {
-        let text = format!("it may open {most} files: it takes fewer connections than it could");
+        let text =
+            format!("its limit of open files is {most}, so it accepts fewer connections than it could");
         Finding::note("files", text, next)
     })
 }
@@ -138,12 +137,8 @@ fn backup(now: &Sample) -> Option<Finding> {
     let late = ago > backup.every_ms.saturating_mul(2).saturating_add(60_000);
     let told = now.remarks.iter().any(|remark| remark.about == "backup");
     (late && !told).then(|| {
-        let text = format!("it has kept no copy of the state for {} minutes", ago / 60_000);
-        Finding::error(
-            "backup",
-            text,
-            "look at its log and at backup.dir; meanwhile: eldest backup --out FILE",
-        )
+        let text = format!("it has saved no copy of the state for {} minutes", ago / 60_000);
+        Finding::error("backup", text, "check its log and backup.dir; meanwhile: eldest backup --out FILE")
     })
 }
 
@@ -151,14 +146,14 @@ fn standing(now: &Sample) -> Option<Finding> {
     let status = &now.status;
     let learns = status.members.iter().any(|member| member.id == status.node.id && !member.votes);
     if status.replaced {
-        let text = "another disk counts under its id: this one never will";
-        Some(Finding::error("replaced", text, "stop this process; eldest members list shows who counts"))
+        let text = "another disk has replaced this one under its id; this one can never vote again";
+        Some(Finding::error("replaced", text, "stop this process; eldest members list shows the members"))
     } else if !status.admitted && !learns {
-        let text = "its disk waits to be let in: it neither votes nor counts until a majority without it has done that";
+        let text = "its disk is waiting to be admitted: it does not vote until a majority without it has admitted it";
         Some(Finding::warning("not_admitted", text, "start the other nodes; then eldest status"))
     } else {
         learns.then(|| {
-            let text = "it learns what the cluster has, and does not vote yet";
+            let text = "it is a learner: it is catching up and does not vote yet";
             Finding::note("learns", text, "eldest members list")
         })
     }
@@ -175,10 +170,10 @@ fn lag(seen: &Seen, now: &Sample) -> Option<Finding> {
     let (has, had) = (now.status.applied_index, leader.status.commit_index);
     (has < had).then(|| {
         let text = format!(
-            "it lags: it has applied {has} records, and a second ago the leader had committed {had} already"
+            "it lags: it has applied record {has}, and one second earlier the leader had already committed {had}"
         );
         let next =
-            "eldest status, again: if its LAG does not shrink, look at its disk and its link to the leader";
+            "eldest status, again: if its LAG does not shrink, check its disk and its link to the leader";
         Finding::warning("lags", text, next)
     })
 }
@@ -189,7 +184,7 @@ fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding
     for member in now.status.members.iter().filter(|member| member.id != node.id) {
         let other = seen.name_of(member.id);
         if let Some(trouble) = &member.trouble {
-            let text = format!("between it and {other} calls are refused: {trouble}");
+            let text = format!("calls between it and {other} are refused: {trouble}");
             let next = "eldest check --topology FILE --config FILE on both: compare cluster, ids and digest";
             found.push(Finding::error("trouble", text, next).at(node.id));
             continue;
@@ -198,7 +193,7 @@ fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding
         let answers = seen.nodes.iter().any(|node| node.id == member.id && node.looks.is_ok());
         // A node that answers no call is reported by another finding.
         if was && !member.reachable && answers {
-            let text = format!("its calls do not reach {other}, which answers here");
+            let text = format!("it cannot reach {other}, although this machine can");
             let next = format!("on its machine: eldest call GET /livez --url {}", member.url);
             found.push(Finding::error("link", text, next).at(node.id));
         }

@@ -94,7 +94,7 @@ fn down() -> SeenSilence {
 fn nothing_is_wrong_with_a_well_cluster() {
     let seen = well();
     assert_eq!(judge(&seen), []);
-    assert_eq!(finding::text(&seen, &[]), "3 of 3 nodes answer; node-1 leads\n\nnothing is wrong\n");
+    assert_eq!(finding::text(&seen, &[]), "3 of 3 nodes answered; node-1 leads\n\nnothing is wrong\n");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn it_says_whether_one_more_failure_would_stop_the_cluster() {
     let two = judge(&silent(&[2, 3], &down()));
     // Both nodes use the same words.
     assert_eq!((two.len(), two[0].nodes.as_slice()), (1, [2, 3].as_slice()));
-    assert!(two[0].text.ends_with("too few nodes answer for a majority"), "{}", two[0].text);
+    assert!(two[0].text.ends_with("too few nodes answer to form a majority"), "{}", two[0].text);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn who_has_not_now_what_the_leader_had_before_lags() {
 fn a_link_is_told_of_by_its_direction() {
     let seen = with(2, |said| said.status.members[2].reachable = false);
     is(&seen, Severity::Error, "link", &[2]);
-    assert_eq!(only(&seen).text, "its calls do not reach node-3, which answers here");
+    assert_eq!(only(&seen).text, "it cannot reach node-3, although this machine can");
     assert_eq!(only(&seen).next, "on its machine: eldest call GET /livez --url http://10.0.0.3:9000");
     let seen = with(1, |said| said.status.members[1].trouble = Some("another mode".into()));
     is(&seen, Severity::Error, "trouble", &[1]);
@@ -272,7 +272,7 @@ fn wall_clocks_are_held_against_each_other() {
     let ahead = |seconds: u64| with(3, move |said| said.clock.wall_us += seconds * SECOND);
     assert_eq!(judge(&ahead(5)), []);
     is(&ahead(6), Severity::Warning, "wall_clock", &[3]);
-    assert_eq!(only(&ahead(3_600)).text, "its wall clock is 3600 s ahead of that of the others");
+    assert_eq!(only(&ahead(3_600)).text, "its wall clock is 3600 s ahead of the others");
     // All nodes agree, and this machine's clock is wrong.
     let mut seen = well();
     for node in &mut seen.nodes {
@@ -319,7 +319,7 @@ fn the_worst_comes_first_and_notes_do_not_count() {
     assert_eq!(finding::count(&findings), 2);
     let text = finding::text(&seen, &findings);
     assert!(
-        text.starts_with("2 of 3 nodes answer; node-1 leads\n\nERROR  node-3: does not answer"),
+        text.starts_with("2 of 3 nodes answered; node-1 leads\n\nERROR  node-3: does not answer"),
         "{text}"
     );
     assert!(text.contains("\nNOTE  4 values") && !text.contains("nothing is wrong"), "{text}");

@@ -12,13 +12,13 @@ use crate::cli::span::span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakKind {
-    /// It hands over, as before work on its machine
+    /// The leader hands over, as before maintenance of its machine
     Handover,
-    /// It ends, or its machine does
+    /// The leader's process or machine dies
     Failover,
-    /// It stands still and goes on later, as a machine does that is suspended
+    /// The leader freezes and resumes later, like a suspended machine
     Freeze,
-    /// It lives, and reaches nobody
+    /// The leader runs but cannot reach the other nodes
     Partition,
 }
 
@@ -36,7 +36,7 @@ impl BreakKind {
         self != BreakKind::Handover
     }
 
-    /// What a person has to do, and to undo, if no command does it.
+    /// The action for a person to do, and to undo, if no command does it.
     pub fn by_hand(self) -> (&'static str, &'static str) {
         match self {
             BreakKind::Handover => ("", ""),
@@ -44,9 +44,9 @@ impl BreakKind {
                 ("end it now (kill -9, docker kill, systemctl kill -s KILL)", "start it again")
             }
             BreakKind::Freeze => {
-                ("freeze it now (kill -STOP, docker pause)", "let it go on (kill -CONT, docker unpause)")
+                ("freeze it now (kill -STOP, docker pause)", "resume it (kill -CONT, docker unpause)")
             }
-            BreakKind::Partition => ("cut it off from the other nodes now", "let it reach them again"),
+            BreakKind::Partition => ("cut it off from the other nodes now", "reconnect it"),
         }
     }
 }
@@ -61,13 +61,14 @@ Example:
   eldest drill freeze --yes --break 'docker pause eldest-{id}' --mend 'docker unpause eldest-{id}'
   eldest drill partition --yes --break 'docker network disconnect eldest_peers eldest-{id}' --mend ./reconnect
 
-{id} is the leader's; the commands find ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment. Without
---break it says what to take away and waits until another node leads; without --mend, until the node is back.
+{id} is the leader's id; the commands also have ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment.
+Without --break, the drill tells you what to take away and waits until another node leads; without --mend, until the node is
+back.
 
-Ends with 0 if every acknowledged write is there, no two held one role at a time, another node led in time and the first one
-came back; with 12 if not; with 9 if the cluster cannot do without its leader now.")]
+Exits with 0 if no acknowledged write is lost, the role never had two holders at once, another node led in time and the
+first one came back; with 12 if not; with 9 if the cluster cannot lose its leader now.")]
 pub struct DrillArgs {
-    /// How the leader is taken away
+    /// Kind of drill
     #[arg(value_enum)]
     pub kind: BreakKind,
     /// A command that takes it away
@@ -76,16 +77,16 @@ pub struct DrillArgs {
     /// A command that brings it back
     #[arg(long = "mend", value_name = "CMD")]
     pub mend_by: Option<String>,
-    /// How long one step may take: until another leads, until the first is back
+    /// Timeout of each step: until another node leads, until the first is back
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "60s")]
     pub within: Duration,
-    /// How long writes go on before and after each step
+    /// Time to keep writing before and after each step
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "3s")]
     pub settle: Duration,
-    /// How many write at the same time, each again 10 ms after its last answer
+    /// Number of concurrent writers; each waits 10 ms between an answer and its next write
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub writers: u16,
-    /// Yes: the leader may be taken away now
+    /// Confirm that the leader may be taken away now
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

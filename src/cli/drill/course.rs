@@ -65,15 +65,18 @@ impl<'a> Course<'a> {
         let (place, within) = (self.order.place, self.args.within);
         if !self.comes_true(|tally| tally.acknowledged > 0 && tally.is_held()).await {
             let what = format!(
-                "no write was acknowledged, or no role given out, within {within:?}; nothing was done"
+                "no write was acknowledged or no role was granted within {within:?}; nothing was done"
             );
             return Err(Failure::NotNow { what });
         }
-        self.say(format!("{} leads in epoch {}; writes and a holder are under way", place.name, place.epoch));
+        self.say(format!(
+            "{} leads in epoch {}; writers and role holders are running",
+            place.name, place.epoch
+        ));
         sleep(self.args.settle).await;
         if let Some(Leads { name, .. }) = self.watch.newest() {
             let what = format!(
-                "{name} has come to lead meanwhile, and the drill is about {}; nothing was done",
+                "{name} has become leader in the meantime instead of {}; nothing was done",
                 place.name
             );
             return Err(Failure::NotNow { what });
@@ -83,7 +86,7 @@ impl<'a> Course<'a> {
         let done = self.order.take_away(self.args.break_by.as_deref()).await?;
         self.say(done);
         if timeout(within, self.watch.another_leads()).await.is_err() {
-            self.say(format!("nobody else leads after {within:?}"));
+            self.say(format!("no other node leads after {within:?}"));
             return Ok(());
         }
         self.say_who_leads();
@@ -97,7 +100,7 @@ impl<'a> Course<'a> {
             self.is_broken = false;
             self.say(done);
             let is_back = timeout(within, self.is_back()).await.is_ok();
-            let how = if is_back { "is back, and has what was committed" } else { "is not back in time" };
+            let how = if is_back { "is back and has all committed records" } else { "is not back in time" };
             self.say(format!("{} {how}", place.name));
             self.outcome.is_back = Some(is_back);
             sleep(self.args.settle).await;
@@ -112,7 +115,7 @@ impl<'a> Course<'a> {
             return;
         }
         if let Err(failure) = self.order.bring_back(self.args.mend_by.as_deref()).await {
-            note(&format!("{} has to be brought back by hand: {failure}", self.order.place.name));
+            note(&format!("{} must be brought back by hand: {failure}", self.order.place.name));
         }
     }
 

@@ -35,7 +35,7 @@ impl Order<'_> {
             (_, Some(command)) => self.run(command).await,
             (_, None) => {
                 note(&format!("{name} leads: {by_hand}"));
-                Ok(format!("whoever runs this was asked to take {name} away"))
+                Ok(format!("asked the operator to take {name} away"))
             }
         }
     }
@@ -46,7 +46,7 @@ impl Order<'_> {
             return self.run(command).await;
         }
         note(&format!("{name}: {by_hand}"));
-        Ok(format!("whoever runs this was asked to bring {name} back"))
+        Ok(format!("asked the operator to bring {name} back"))
     }
 
     /// The output of the command goes to stderr, because stdout belongs to the report.
@@ -61,7 +61,9 @@ impl Order<'_> {
         let status = match timeout(self.within, shell.kill_on_drop(true).status()).await {
             Ok(status) => status.map_err(|error| failed(error.to_string()))?,
             Err(_) => {
-                return Err(failed("it does not end; one that is to go on needs an & behind it".to_string()));
+                return Err(failed(
+                    "it did not exit in time; end a command that keeps running with &".to_string(),
+                ));
             }
         };
         if !status.success() {
@@ -92,7 +94,7 @@ impl DrillPlace {
         let first = target.url.first().map_or("", String::as_str);
         let leads = view.role == "leader";
         let Some(leader) = view.members.iter().find(|member| leads && member.id == view.node.id) else {
-            let what = "nobody leads, so there is nobody to take away; `eldest why` says more".to_string();
+            let what = "there is no leader to take away; see `eldest why`".to_string();
             return Err(Failure::NotNow { what });
         };
         let answers = |id: &u32| matches!(cluster.nodes.get(id), Some(Ok(_)));
@@ -100,7 +102,7 @@ impl DrillPlace {
         let needed = view.members.len() / 2 + 1;
         if left < needed && !view.is_available() {
             let what = format!(
-                "without {} {left} of {} nodes would be left that answer here, and {needed} are needed; `eldest doctor` says more",
+                "without {} only {left} of {} nodes would answer, and {needed} are needed; see `eldest doctor`",
                 leader.name,
                 view.members.len()
             );

@@ -116,23 +116,24 @@ impl DrillReport {
         for change in &self.changes {
             let span = change.leaderless_ms.map_or("an unknown time".to_string(), |ms| format!("{ms} ms"));
             lines.push(format!(
-                "leader     {} in epoch {}, after {span} without one",
+                "leader     {} in epoch {}, after {span} without a leader",
                 change.leader, change.epoch
             ));
         }
         lines.push(format!(
-            "silence    no write was acknowledged for {} ms; the longest took {} ms",
+            "silence    no write was acknowledged for {} ms; the slowest write took {} ms",
             self.no_write_acknowledged_ms, self.longest_write_ms
         ));
         lines.push(format!("writes     {}", said(&self.writes)));
-        lines.push(format!("           by {name} itself: {}", said(&self.writes_at_the_node)));
+        lines.push(format!("           via {name}: {}", said(&self.writes_at_the_node)));
         let Role { longest_without_holder_ms, held_by_several_ms, changed_hands } = self.role;
         lines.push(format!(
-            "role       held by several for {held_by_several_ms} ms, by nobody for {longest_without_holder_ms} ms at most; changed hands {changed_hands} times"
+            "role       held by several for {held_by_several_ms} ms; longest time without a holder \
+                {longest_without_holder_ms} ms; changed hands {changed_hands} times"
         ));
         match self.wrong.as_slice() {
             [] => lines.push(
-                "well       nothing that was acknowledged is lost, and nobody held what another held"
+                "ok         no acknowledged write was lost, and the role never had two holders at once"
                     .to_string(),
             ),
             wrong => lines.extend(wrong.iter().map(|wrong| format!("wrong      {wrong}"))),
@@ -145,7 +146,8 @@ fn said(kept: &Kept) -> String {
     let Kept { acknowledged, lost, refused, doubtful, took_effect, unread } = kept;
     let unread = if *unread > 0 { format!(", {unread} documents could not be read") } else { String::new() };
     format!(
-        "{acknowledged} acknowledged, {lost} of them lost; {refused} refused, {doubtful} in doubt ({took_effect} carried out){unread}"
+        "{acknowledged} acknowledged, {lost} of them lost; {refused} refused, {doubtful} with unknown outcome \
+            ({took_effect} carried out){unread}"
     )
 }
 
@@ -154,13 +156,10 @@ fn wrong(outcome: &Outcome, tally: &Tally, kept: &AllKept) -> Vec<String> {
     let lost = kept.anywhere.lost + kept.there.lost;
     let unread = kept.anywhere.unread + kept.there.unread;
     let all = [
-        (lost > 0, format!("{lost} acknowledged writes are lost")),
-        (
-            unread > 0,
-            format!("{unread} documents could not be read at the end, so nobody knows what is in them"),
-        ),
-        (!tally.held_by_several.is_zero(), "several held one role at the same time".to_string()),
-        (!outcome.another_led, "no other node led and took writes in time".to_string()),
+        (lost > 0, format!("{lost} acknowledged writes were lost")),
+        (unread > 0, format!("{unread} documents could not be read at the end, so their content is unknown")),
+        (!tally.held_by_several.is_zero(), "a role had several holders at the same time".to_string()),
+        (!outcome.another_led, "no other node led and accepted writes in time".to_string()),
         (outcome.is_back == Some(false), "the node did not come back in time".to_string()),
     ];
     all.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect()
@@ -181,10 +180,10 @@ mod tests {
         let (tally, kept) = (Tally::new(), AllKept::default());
         assert_eq!(wrong(&outcome(), &tally, &kept), Vec::<String>::new());
         let lost = AllKept { there: Kept { lost: 2, ..Kept::default() }, ..kept };
-        assert_eq!(wrong(&outcome(), &tally, &lost), ["2 acknowledged writes are lost"]);
+        assert_eq!(wrong(&outcome(), &tally, &lost), ["2 acknowledged writes were lost"]);
         let mut several = Tally::new();
         several.sampled(Duration::from_millis(1), &[0, 1]);
-        assert_eq!(wrong(&outcome(), &several, &kept), ["several held one role at the same time"]);
+        assert_eq!(wrong(&outcome(), &several, &kept), ["a role had several holders at the same time"]);
         let alone = Outcome { another_led: false, is_back: Some(false), ..Outcome::default() };
         assert_eq!(wrong(&alone, &tally, &kept).len(), 2);
     }

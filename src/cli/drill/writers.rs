@@ -1,4 +1,4 @@
-//! Writers that count up, each in a document of its own. At the end each checks whether the last acknowledged number
+//! Writers that count up, each in its own document. At the end each checks whether the last acknowledged number
 //! is still there.
 //!
 //! Each write requires the revision that the writer knows: a write without an answer cannot be applied later over a
@@ -321,7 +321,7 @@ async fn look(elections: Arc<Vec<Election<Client>>>, tally: Arc<Mutex<Tally>>) {
 mod tests {
     use super::*;
 
-    /// How many numbers are lost, if these were acknowledged and this value is found afterwards.
+    /// Returns the count of lost numbers, if these were acknowledged and this value is found afterwards.
     fn lost(acknowledged: &mut Acknowledged, numbers: &[u64], value: u64) -> u64 {
         acknowledged.there.extend(numbers);
         acknowledged.found(value);

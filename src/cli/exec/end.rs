@@ -73,7 +73,7 @@ fn low_byte(code: i32) -> u8 {
 impl fmt::Display for ExecEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ExecEnd::Code(code) => write!(f, "the command ended with {code}"),
+            ExecEnd::Code(code) => write!(f, "the command exited with {code}"),
             ExecEnd::Signal(number) => write!(f, "ended by signal {number}"),
             ExecEnd::Usage { why } | ExecEnd::Held { why } | ExecEnd::Failed { why } => write!(f, "{why}"),
             ExecEnd::Lost { role } => {

@@ -1,7 +1,8 @@
 //! The command and all processes that it starts. They are one process group, which is signalled and ended as a whole.
 //!
-//! Until the command itself is collected, the kernel gives its process number to no other process, so a signal to the
-//! group never hits a stranger. Therefore the group is killed first, and the command is collected afterwards.
+//! The kernel gives the command's process number to no other process until the command itself is collected,
+//! so a signal to the group never hits a stranger. Therefore the group is killed first, and the command is
+//! collected afterwards.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -90,14 +91,14 @@ impl Group {
         }
     }
 
-    /// How the command itself has ended.
+    /// The exit status of the command itself.
     pub fn end(&mut self) -> ExecEnd {
         self.signal(Signal::KILL);
         while self.status.is_none() && self.collect_one() {}
         match self.status.map(|status| (status.exit_status(), status.terminating_signal())) {
             Some((Some(code), _)) => ExecEnd::Code(code),
             Some((None, Some(number))) => ExecEnd::Signal(number),
-            _ => ExecEnd::Failed { why: "the command's end is unknown".to_string() },
+            _ => ExecEnd::Failed { why: "the command's exit status is unknown".to_string() },
         }
     }
 
@@ -129,7 +130,7 @@ pub fn become_command(parent: i32, command: &[OsString]) -> ExecEnd {
     }
     // The parent may have died before the tie was made.
     if getppid().map(Pid::as_raw_pid) != Some(parent) {
-        return ExecEnd::Failed { why: "whoever started this has gone".to_string() };
+        return ExecEnd::Failed { why: "the parent process has exited".to_string() };
     }
     let error = Command::new(name).args(arguments).exec();
     let command = name.to_string_lossy().into_owned();

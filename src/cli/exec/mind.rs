@@ -16,7 +16,7 @@ const FREEZE_AT: (u32, u32) = (2, 3);
 /// The rest of the time is for the kernel to carry out the kill.
 const KILL_AT: (u32, u32) = (9, 10);
 
-/// What the lease allows now, and until when.
+/// The permission that the lease gives now, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lease {
     Proved { until: Moment },

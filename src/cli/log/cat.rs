@@ -25,7 +25,7 @@ pub struct LogCatArgs {
     /// The last index to print
     #[arg(long, default_value_t = Index::MAX)]
     to: Index,
-    /// Print position, time and key too
+    /// Also print position, time and key
     #[arg(long)]
     long: bool,
 }
@@ -47,7 +47,7 @@ pub fn run(args: &LogCatArgs) -> Result<(), Failure> {
         }
         LogItem::Bad(bad) => {
             found = true;
-            note(&format!("not readable: {bad}; `eldest log verify` says whether that is damage"))
+            note(&format!("unreadable: {bad}; `eldest log verify` tells whether it is damage"))
         }
         _ => {}
     });

@@ -17,7 +17,8 @@ pub const EXAMPLE: &str = "\
 Example:
   eldest log verify /var/lib/eldest
 
-It may run beside the node. Ends with 0 if all checks, with 5 if not; then the last line says what and where.";
+It may run while the node runs. Exits with 0 if everything is intact, with 5 if not; the last line then says what and
+where.";
 
 #[derive(Debug, Parser)]
 pub struct LogVerifyArgs {
@@ -67,11 +68,11 @@ impl Reading {
 fn summary(reading: &Reading, end: &LogEnd) -> String {
     let after = reading.after.unwrap_or_default();
     let mut text = format!(
-        "{} records in {} segments, after {after}, up to {}; synced at least to {}",
+        "{} records in {} segments, after {after}, up to {}; synced at least up to {}",
         reading.records, reading.segments, end.last, end.synced
     );
     if let Some(torn) = end.bad.as_ref().filter(|bad| is_torn(bad, end)) {
-        text.push_str(&format!("\ntorn or just being written, no damage: {torn}"));
+        text.push_str(&format!("\nunfinished or being written, not damage: {torn}"));
     }
     text
 }
@@ -86,7 +87,7 @@ fn damage(reading: &Reading, end: &LogEnd, snapshot: Option<Index>) -> Vec<Strin
     let begins_after = reading.after.unwrap_or_default().index;
     if let Some(newest) = snapshot.filter(|newest| *newest < begins_after) {
         damage.push(format!(
-            "the log begins after record {begins_after} and the newest snapshot ends at {newest}"
+            "the log starts after record {begins_after}, but the newest snapshot ends at {newest}"
         ));
     }
     damage
@@ -111,7 +112,7 @@ mod tests {
     fn a_torn_end_is_no_damage() {
         let reading = Reading { bad: vec![bad(21)], ..Reading::default() };
         assert_eq!(damage(&reading, &end(Some(bad(21))), Some(0)), Vec::<String>::new());
-        assert!(summary(&reading, &end(Some(bad(21)))).contains("no damage: log/1.log, byte 70"));
+        assert!(summary(&reading, &end(Some(bad(21)))).contains("not damage: log/1.log, byte 70"));
     }
 
     #[test]
@@ -129,7 +130,7 @@ mod tests {
         reading.after.get_or_insert_default().index = 120;
         assert_eq!(damage(&reading, &end(None), Some(120)), Vec::<String>::new());
         assert_eq!(damage(&reading, &end(None), None), Vec::<String>::new());
-        let expected = "the log begins after record 120 and the newest snapshot ends at 80";
+        let expected = "the log starts after record 120, but the newest snapshot ends at 80";
         assert_eq!(damage(&reading, &end(None), Some(80)), [expected]);
     }
 }

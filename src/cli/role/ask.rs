@@ -10,40 +10,40 @@ use crate::cli::out::note;
 use crate::cli::span::{Ttl, millis, span};
 use crate::client::{ACT_MAX, Answer, Request, StatusCode, encoded};
 
-/// What an `acquire` says.
+/// The arguments of `acquire`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Wish {
     pub role: String,
-    /// Who wants it: one life of one process
+    /// Id of one run of a process
     pub instance: String,
     #[command(flatten)]
     pub ttl: Ttl,
-    /// Wait for it so long, if somebody has it: 30s
+    /// Wait this long if the role is held, such as 30s
     #[arg(long, value_name = "SPAN", value_parser = span)]
     wait: Option<Duration>,
-    /// Among those who wait: higher first
+    /// Priority among those that wait, highest first
     #[arg(long, allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Where others find the holder
+    /// Address of the holder, for others
     #[arg(long)]
     address: Option<String>,
-    /// Whoever renews it or gives it back has to show this, too
+    /// A secret that is then required to renew or release the role
     #[arg(long)]
     pub secret: Option<String>,
-    /// JSON: whatever others should know
+    /// Metadata for others, as JSON
     #[arg(long, value_parser = json_text)]
     metadata: Option<Value>,
 }
 
-/// A grant that somebody has.
+/// A grant of a role.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Tenure {
     pub role: String,
-    /// Who has it
+    /// The holder
     pub instance: String,
-    /// As `acquire` printed it
+    /// The token that `acquire` printed
     pub fencing_token: u64,
-    /// What `acquire` was given
+    /// The secret that `acquire` was given
     #[arg(long)]
     pub secret: Option<String>,
 }
@@ -92,7 +92,7 @@ pub fn granted(answer: Answer) -> Result<Value, Failure> {
         && let Some(instance) = said["leader"]["instance_id"].as_str()
     {
         let address = said["leader"]["address"].as_str().map(|at| format!(" at {at}")).unwrap_or_default();
-        note(&format!("{instance}{address} has it, with the token {}", said["token"]));
+        note(&format!("{instance}{address} holds it with token {}", said["token"]));
     }
     client::json(&answer.taken()?)
 }

@@ -56,7 +56,7 @@ pub async fn run(wish: &Wish, target: &Target) -> Result<(), Failure> {
     if wish.waits() {
         holding.begin().await?;
     }
-    print(&format!("held: {} with the token {}", holding.tenure.role, holding.tenure.fencing_token))?;
+    print(&format!("held: {} with token {}", holding.tenure.role, holding.tenure.fencing_token))?;
     tokio::select! {
         ended = holding.keep() => return ended,
         _ = signals.next() => {}
@@ -131,14 +131,14 @@ impl Holding {
                 // A release that was repeated may have succeeded the first time.
                 Ok(_) => return print(&format!("{} is free", self.tenure.role)),
                 Err(Failure::Call(CallError::Refused(problem))) if problem.status == 410 => {
-                    return print(&format!("{} is another one's, or free", self.tenure.role));
+                    return print(&format!("{} is held by another instance, or free", self.tenure.role));
                 }
                 Err(failure) if may_pass(&failure) => self.try_another(&failure),
                 Err(failure) => return Err(failure),
             }
             CLOCK.sleep_until(self.renew_at).await;
         }
-        note(&format!("nobody took {} back; it ends with its ttl", self.tenure.role));
+        note(&format!("{} could not be released; it expires with its ttl", self.tenure.role));
         Ok(())
     }
 }

@@ -13,10 +13,7 @@ use crate::client::{CallError, Problem, Request};
 pub fn grant(said: &Value) -> String {
     let holder = cell(&said["leader"]["instance_id"]);
     let (outcome, role) = (cell(&said["outcome"]), cell(&said["role"]));
-    format!(
-        "{outcome}: {holder} has {role} with the token {}, for {} ms",
-        said["token"], said["expires_in_ms"]
-    )
+    format!("{outcome}: {holder} holds {role} with token {} for {} ms", said["token"], said["expires_in_ms"])
 }
 
 pub async fn check(role: &str, token: u64, output: &Output, target: &Target) -> Result<(), Failure> {
@@ -26,7 +23,7 @@ pub async fn check(role: &str, token: u64, output: &Output, target: &Target) -> 
     }
     let newest = match said["token"].as_u64() {
         Some(newest) => format!("the role's token is {newest}"),
-        None => "nobody has the role".to_string(),
+        None => "the role has no holder".to_string(),
     };
     Err(lost(format!("{token} is not valid: {newest}")))
 }
@@ -107,8 +104,8 @@ r     a                7      9              0
 
     #[test]
     fn what_is_lost_ends_like_a_refusal() {
-        let failure = lost("7 is not valid: nobody has the role".to_string());
+        let failure = lost("7 is not valid: the role has no holder".to_string());
         assert_eq!(failure.code(), 7);
-        assert_eq!(failure.to_string(), "refused: 7 is not valid: nobody has the role (lease_lost, 410)");
+        assert_eq!(failure.to_string(), "refused: 7 is not valid: the role has no holder (lease_lost, 410)");
     }
 }

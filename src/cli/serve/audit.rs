@@ -77,7 +77,7 @@ impl Out {
     fn tell(&mut self, done: io::Result<()>) {
         match done {
             Err(error) if !self.failed => {
-                tracing::error!(%error, file = %self.path.display(), "the audit log cannot be written: lines are lost");
+                tracing::error!(%error, file = %self.path.display(), "cannot write the audit log: entries are lost");
                 self.failed = true;
             }
             Err(_) => {}

@@ -47,19 +47,19 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::Filter { text, why } => write!(f, "{}={text}: {why}", FILTER_VARIABLE),
-            ServeError::Signals(error) => write!(f, "signals cannot be waited for: {error}"),
+            ServeError::Signals(error) => write!(f, "cannot install signal handlers: {error}"),
             ServeError::FewFiles { files, least } => {
-                write!(f, "this process may open {files} files, and a node needs {least}: raise `ulimit -n`")
+                write!(f, "the limit of open files is {files}, and a node needs {least}: raise `ulimit -n`")
             }
-            ServeError::Bind { address, error } => write!(f, "{address} cannot be listened on: {error}"),
+            ServeError::Bind { address, error } => write!(f, "cannot listen on {address}: {error}"),
             ServeError::Start(error) => write!(f, "{error}"),
             ServeError::Certificates(errors) => {
                 let errors: Vec<String> = errors.iter().map(TlsError::to_string).collect();
                 write!(f, "{}", errors.join("; "))
             }
-            ServeError::Client(error) => write!(f, "no HTTP client: {error}"),
-            ServeError::Audit(error) => write!(f, "the audit log cannot be begun (audit.file): {error}"),
-            ServeError::Ended(ending) => write!(f, "the node ended by itself: {ending}"),
+            ServeError::Client(error) => write!(f, "cannot create the HTTP client: {error}"),
+            ServeError::Audit(error) => write!(f, "cannot open the audit log (audit.file): {error}"),
+            ServeError::Ended(ending) => write!(f, "the node ended: {ending}"),
         }
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ending::Loop(end) => end.fmt(f),
-            Ending::LoopLost => write!(f, "its loop died"),
+            Ending::LoopLost => write!(f, "its main loop died"),
             Ending::Http(error) => write!(f, "its listener failed: {error}"),
             Ending::HttpLost => write!(f, "its listener died"),
         }

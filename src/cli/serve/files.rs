@@ -23,7 +23,7 @@ pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
-        // Some systems have a bound of their own that is below the reported one.
+        // Some systems have a lower bound than the reported one.
         Err(_) => current,
     }
 }
@@ -46,7 +46,7 @@ pub fn fit(limits: &mut HttpLimits, files: Option<u64>, others: usize) -> Result
             files,
             wanted,
             connections = each,
-            "fewer connections than configured: raise `ulimit -n`"
+            "fewer connections than configured are possible: raise `ulimit -n`"
         );
         limits.connections = each;
     }

@@ -33,7 +33,7 @@ fn filter(level: &str, variable: Option<&str>) -> Result<EnvFilter, ServeError> 
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        tracing::error!("internal error, the node ends: {panic}");
+        tracing::error!("internal error, the node is ending: {panic}");
         report(panic);
         std::process::abort();
     }));

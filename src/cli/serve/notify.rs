@@ -26,7 +26,7 @@ const STATUS_MOST: usize = 200;
 pub struct Notify {
     socket: UnixDatagram,
     manager: SocketAddr,
-    /// How long the manager accepts silence, if it has a watchdog.
+    /// The time for which the manager accepts silence, if it has a watchdog.
     watchdog: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl Notify {
         match Notify::to(&name, watchdog) {
             Ok(notify) => Some(notify),
             Err(error) => {
-                tracing::warn!(%error, socket = %name.display(), "the service manager cannot be told anything");
+                tracing::warn!(%error, socket = %name.display(), "cannot notify the service manager");
                 None
             }
         }
@@ -55,11 +55,11 @@ impl Notify {
     }
 
     pub fn ready(&self) {
-        self.tell("READY=1\nSTATUS=takes calls");
+        self.tell("READY=1\nSTATUS=accepting calls");
     }
 
     pub fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=hands over and ends");
+        self.tell("STOPPING=1\nSTATUS=handing over and stopping");
     }
 
     /// Sends messages until the loop has ended. Each watchdog message needs an answer of the loop, so a blocked loop
@@ -120,7 +120,7 @@ fn in_words(status: &Status) -> String {
     };
     let text = match &status.leader {
         Some(leader) => format!("{} leads in epoch {}", name(leader.id), status.epoch),
-        None => "nobody leads".to_string(),
+        None => "no leader".to_string(),
     };
     text.chars().filter(|c| !c.is_control()).take(STATUS_MOST).collect()
 }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(
             told(&manager),
             [
-                "WATCHDOG=1\nREADY=1\nSTATUS=nobody leads",
+                "WATCHDOG=1\nREADY=1\nSTATUS=no leader",
                 "WATCHDOG=1\nREADY=1\nSTATUS=node 2 leads in epoch 7.1",
                 "WATCHDOG=1"
             ]

@@ -21,10 +21,10 @@ pub async fn obey(from: impl AsyncRead + Unpin, wall: &Wall) {
         match behind(&String::from_utf8_lossy(&line)) {
             Some(behind) => {
                 let nodes: Vec<u32> = behind.iter().map(|node| node.0).collect();
-                tracing::warn!(?nodes, "cut off from these nodes by order");
+                tracing::warn!(?nodes, "cut off from these nodes by a test order");
                 wall.set(behind);
             }
-            None => tracing::warn!("an order that is none"),
+            None => tracing::warn!("unknown test order"),
         }
         line.clear();
     }
@@ -60,7 +60,7 @@ pub async fn asked_to_stop(mut signals: Signals, orders: Option<Arc<Wall>>) {
     tracing::info!(signal = number, "stopping");
     tokio::spawn(async move {
         let number = signals.next().await;
-        tracing::warn!(signal = number, "ending at once");
+        tracing::warn!(signal = number, "exiting at once");
         std::process::exit(SIGNAL_BASE + number);
     });
 }

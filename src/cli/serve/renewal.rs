@@ -47,7 +47,7 @@ impl Renewal {
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
-                _ = asked.recv() => tracing::info!("looking at certificates and secrets (SIGHUP)"),
+                _ = asked.recv() => tracing::info!("checking certificates and secrets (SIGHUP)"),
             }
             // The files may be on any file system, and the runtime's threads have calls to answer.
             let Ok(renewal) = tokio::task::spawn_blocking(move || self.look()).await else {
@@ -70,10 +70,10 @@ impl Renewal {
         let wrong = match reload(&tls.certificates) {
             Ok(false) => None,
             Ok(true) => {
-                tracing::info!(names = ?tls.certificates.facts().names(), "certificates are read anew");
+                tracing::info!(names = ?tls.certificates.facts().names(), "certificates reloaded");
                 None
             }
-            Err(why) => Some(format!("{why}; the certificates read before stay in use")),
+            Err(why) => Some(format!("{why}; the previous certificates stay in use")),
         };
         self.setup.notices.set("certificates", wrong);
         self.setup.notices.set("expiry", expiry(&tls.certificates.facts(), now_seconds()));
@@ -89,16 +89,13 @@ impl Renewal {
                 if text != self.secret {
                     self.secret = text;
                     let (first, other) = secrets(&read);
-                    tracing::info!(
-                        secrets = 1 + usize::from(other.is_some()),
-                        "the cluster secret is read anew"
-                    );
+                    tracing::info!(secrets = 1 + usize::from(other.is_some()), "cluster secret reloaded");
                     used.replace(first, other);
                 }
                 None
             }
             Err(wrong) => Some(format!(
-                "the cluster secret's file {}: {wrong}; the one read before stays in use",
+                "the cluster secret's file {}: {wrong}; the previous secret stays in use",
                 file.display()
             )),
         };
@@ -123,18 +120,18 @@ fn expiry(facts: &Facts, now: i64) -> Option<String> {
     let soon = SOON_SECONDS.min((facts.not_after - facts.not_before) / SOON_SHARE);
     if now < facts.not_before {
         Some(
-            "this node's certificate is not valid yet, or its clock is wrong: no other node believes it"
+            "this node's certificate is not valid yet, or its clock is wrong: the other nodes reject it"
                 .to_string(),
         )
     } else if left < 0 {
         Some(
-            "this node's certificate has expired, or its clock is wrong: no other node believes it"
+            "this node's certificate has expired, or its clock is wrong: the other nodes reject it"
                 .to_string(),
         )
     } else if left < SECONDS_A_DAY.min(soon) {
-        Some(format!("this node's certificate ends in {} hours: renew it", left / 3600))
+        Some(format!("this node's certificate expires in {} hours: renew it", left / 3600))
     } else if left < soon {
-        Some(format!("this node's certificate ends in {} days: renew it", left / SECONDS_A_DAY))
+        Some(format!("this node's certificate expires in {} days: renew it", left / SECONDS_A_DAY))
     } else {
         None
     }
@@ -154,10 +151,10 @@ mod tests {
         let year = Facts { not_before: 0, not_after: 365 * SECONDS_A_DAY, ..Facts::default() };
         let says = |facts: &Facts, now: i64| expiry(facts, now).unwrap_or_default();
         assert_eq!(says(&year, 351 * SECONDS_A_DAY), "");
-        assert_eq!(says(&year, 352 * SECONDS_A_DAY), "this node's certificate ends in 13 days: renew it");
+        assert_eq!(says(&year, 352 * SECONDS_A_DAY), "this node's certificate expires in 13 days: renew it");
         assert_eq!(
             says(&year, 365 * SECONDS_A_DAY - 7200),
-            "this node's certificate ends in 2 hours: renew it"
+            "this node's certificate expires in 2 hours: renew it"
         );
         assert!(says(&year, 365 * SECONDS_A_DAY + 1).contains("has expired"));
         assert!(says(&year, -1).contains("not valid yet"));

@@ -73,7 +73,7 @@ pub async fn run(
         None => context,
     });
     if let Some(bound) = for_metrics {
-        tracing::info!(listen = %bound.address, "metrics are served there, too");
+        tracing::info!(listen = %bound.address, "also serving metrics");
         tokio::spawn(http::serve_metrics(bound.listen()?, context.clone()));
     }
     let (handle, manager_handle) = (started.handle.clone(), started.handle.clone());
@@ -135,7 +135,7 @@ impl Node {
     /// The lease is given up before the listener closes: a closed port means that no leader is here (C5).
     async fn stop(self) -> Result<(), ServeError> {
         if timeout(HAND_OVER_MAX, self.handle.stop()).await.is_err() {
-            tracing::warn!("leadership was not handed over in time; the others elect");
+            tracing::warn!("leadership was not handed over in time; the other nodes will elect a leader");
         }
         let _ = self.close.send(());
         match self.http.await {

@@ -22,7 +22,7 @@ pub fn table(cluster: &Cluster) -> String {
     }
     let answered = cluster.nodes.values().filter(|answer| answer.is_ok()).count();
     if answered < cluster.nodes.len() {
-        text.push_str(&format!("{answered} of {} answer\n", cluster.nodes.len()));
+        text.push_str(&format!("{answered} of {} nodes answered\n", cluster.nodes.len()));
     }
     text
 }
@@ -42,14 +42,14 @@ fn name_of(view: &NodeReport, id: u32) -> String {
 fn headline(view: &NodeReport) -> String {
     let leader = match &view.leader {
         Some(leader) => format!("{} leads in epoch {}", name_of(view, leader.id), view.epoch),
-        None => "nobody leads".to_string(),
+        None => "no leader".to_string(),
     };
     let heir = view.heir.map(|id| format!(", then {}", name_of(view, id))).unwrap_or_default();
-    let held = if view.service_down { "; the service is held down" } else { "" };
+    let held = if view.service_down { "; client writes are refused" } else { "" };
     format!("cluster {} ({}): {leader}{heir}{held}", view.cluster, view.mode)
 }
 
-/// In available mode: a text that there are several sides, each with a leader of its own.
+/// In available mode: a text that there are several sides, each with its own leader.
 fn split(cluster: &Cluster) -> String {
     let sides = sides(cluster);
     if sides.len() < 2 {
@@ -57,7 +57,7 @@ fn split(cluster: &Cluster) -> String {
     }
     let leaders: Vec<String> = sides.keys().map(|leader| name_of(&cluster.view, *leader)).collect();
     format!(
-        "\n{} sides, led by {}; they merge when their leaders hear each other",
+        "\n{} sides, led by {}; they merge when their leaders can reach each other",
         sides.len(),
         leaders.join(", ")
     )
@@ -99,7 +99,7 @@ fn row(cluster: &Cluster, member: &ListedMember) -> [String; 10] {
         Some(Err(why)) => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), vec![why.clone()]),
         None => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), Vec::new()),
     };
-    let learns = (member.votes == Some(false)).then(|| "learns, and does not vote yet".to_string());
+    let learns = (member.votes == Some(false)).then(|| "learner, does not vote yet".to_string());
     let trouble: Vec<String> = own_trouble.into_iter().chain(learns).chain(member.trouble.clone()).collect();
     [mark.into(), id, name, role, epoch, commit, applied, lag, heard, trouble.join(", ")]
 }
@@ -113,7 +113,7 @@ fn troubles(own: &NodeReport, view: &NodeReport, member: &ListedMember) -> Vec<S
     if own.replaced {
         troubles.push("replaced by another disk".to_string());
     } else if own.admitted == Some(false) && member.votes != Some(false) {
-        troubles.push("waits to be let in".to_string());
+        troubles.push("waiting to be admitted".to_string());
     }
     if own.disk_full {
         troubles.push("disk full".to_string());
@@ -205,9 +205,9 @@ mod tests {
 cluster shop (safe): node-1 leads in epoch 7.1, then node-2
    ID  NAME    ROLE      EPOCH  COMMIT  APPLIED  LAG  HEARD  TROUBLE
 *  1   node-1  leader    7.1    120     119      -    -
-+  2   node-2  follower  7.1    120     119      0    12 ms  waits to be let in
++  2   node-2  follower  7.1    120     119      0    12 ms  waiting to be admitted
    3   node-3  -         -      -       -        40   1 min  Connection refused (os error 111), other timings
-2 of 3 answer
+2 of 3 nodes answered
 ";
         assert_eq!(table(&cluster()), expected);
     }
@@ -217,7 +217,7 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         let mut cluster = cluster();
         cluster.view.members[1].votes = Some(false);
         let text = table(&cluster);
-        assert!(text.contains("  learns, and does not vote yet\n") && !text.contains("let in"), "{text}");
+        assert!(text.contains("  learner, does not vote yet\n") && !text.contains("let in"), "{text}");
     }
 
     #[test]
@@ -225,7 +225,7 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         let mut cluster = cluster();
         (cluster.view.leader, cluster.view.heir, cluster.view.service_down) = (None, None, true);
         let text = table(&cluster);
-        assert!(text.starts_with("cluster shop (safe): nobody leads; the service is held down\n"), "{text}");
+        assert!(text.starts_with("cluster shop (safe): no leader; client writes are refused\n"), "{text}");
         assert!(!text.contains('*') && !text.contains('+'), "{text}");
     }
 
@@ -245,7 +245,7 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         cluster.view.members[2].trouble = None;
         let expected = "\
 cluster shop (available): node-1 leads in epoch 7.1
-2 sides, led by node-1, node-2; they merge when their leaders hear each other
+2 sides, led by node-1, node-2; they merge when their leaders can reach each other
    ID  NAME    ROLE      EPOCH  COMMIT  APPLIED  LAG  HEARD  TROUBLE
 *  1   node-1  leader    7.1    120     119      -    -
 *  2   node-2  leader    8.2    120     119      0    12 ms  side of node-2

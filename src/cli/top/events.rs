@@ -78,7 +78,7 @@ async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
             },
             Err(error) => error,
         };
-        keep(format!("the feed cannot be read: {ended}"));
+        keep(format!("cannot read the feed: {ended}"));
         sleep(TRY_AGAIN).await;
     }
 }

@@ -6,7 +6,7 @@ use super::node::{list, silent, text};
 
 pub fn lines(told: &Value) -> Vec<String> {
     let mut lines = vec![match told["leader"].is_null() {
-        true => "Nobody leads now, as far as the nodes that were heard know.".to_string(),
+        true => "There is no leader now, according to the nodes that answered.".to_string(),
         false => {
             format!("{} leads, in epoch {}.", text(&told["leader"], "name"), text(&told["leader"], "epoch"))
         }
@@ -65,12 +65,12 @@ mod tests {
                 "because": "node-2 gave up node-1: its port refused, so its process is dead",
                 "steps": [{"at": "T1", "says": "node-2 gave up node-1"}],
             }],
-            "since": [], "silent": [{"name": "node-1", "why": "it cannot be connected to"}],
+            "since": [], "silent": [{"name": "node-1", "why": "cannot connect to it"}],
         });
         let wanted = [
             "node-2 leads, in epoch 2.2.",
             "If node-2 died, node-3 would lead.",
-            "node-1 was not heard: it cannot be connected to.",
+            "node-1 did not answer: cannot connect to it.",
             "",
             "T2  node-2 leads, in epoch 2.2, after 41 ms without a leader",
             "  because node-2 gave up node-1: its port refused, so its process is dead",

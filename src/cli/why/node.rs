@@ -18,17 +18,21 @@ pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
             says.push(match (report.role.as_str(), &report.leader) {
                 ("leader", _) => format!("it leads, in epoch {}", report.epoch),
                 (_, Some(leader)) => format!("it follows node {}, in epoch {}", leader.id, report.epoch),
-                (_, None) => "it knows no leader".to_string(),
+                (_, None) => "it has no leader".to_string(),
             });
             if report.replaced {
                 says.push(
-                    "another disk has its seat; if two machines run under its id, stop one".to_string(),
+                    "another disk has replaced this one under its id; if two machines run under that id, stop \
+                        one".to_string(),
                 );
             } else if report.admitted == Some(false) && member.votes != Some(false) {
-                says.push("its disk may have forgotten what it promised: it does not count until a leader has let it in".to_string());
+                says.push(
+                    "its disk may have forgotten its promise: it does not vote until a leader has admitted it"
+                        .to_string(),
+                );
             }
             if report.disk_full {
-                says.push("its disk is full: make room".to_string());
+                says.push("its disk is full: free some space".to_string());
             }
             says.extend(report.remark.clone());
         }
@@ -36,7 +40,7 @@ pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
         None => says.push("it was not asked: the node that answered does not know its address".to_string()),
     }
     if member.votes == Some(false) {
-        says.push("it only learns so far: it votes once it has what the cluster has".to_string());
+        says.push("it is a learner: it votes after it has caught up".to_string());
     }
     says.extend(
         member
@@ -45,7 +49,7 @@ pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
             .map(|trouble| format!("calls between it and node {}: {trouble}", cluster.view.node.id)),
     );
     if let Some(lag) = member.lag.filter(|lag| *lag > 0) {
-        says.push(format!("it lacks {lag} records of the leader's log"));
+        says.push(format!("it is {lag} records behind the leader"));
     }
     Ok(json!({"node": {"id": member.id, "name": member.name, "url": member.url}, "says": says}))
 }
@@ -72,7 +76,7 @@ pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 pub fn silent(value: &Value) -> impl Iterator<Item = String> {
     list(value, "silent")
         .iter()
-        .map(|node| format!("{} was not heard: {}.", text(node, "name"), text(node, "why")))
+        .map(|node| format!("{} did not answer: {}.", text(node, "name"), text(node, "why")))
 }
 
 // The subject of the question.
@@ -88,14 +92,13 @@ pub enum Subject {
 }
 
 pub fn parse(text: &str) -> Result<Subject, String> {
-    const WAYS: &str =
-        "leader, role/NAME, node/NAME, conflict/ID and call/REQUEST-ID are what can be asked about";
+    const WAYS: &str = "ask about leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID";
     if text == "leader" {
         return Ok(Subject::Leader);
     }
     let (kind, name) = text.split_once('/').ok_or(WAYS)?;
     if name.is_empty() {
-        return Err(format!("{kind}/ is followed by a name; {WAYS}"));
+        return Err(format!("a name must follow {kind}/; {WAYS}"));
     }
     let name = name.to_string();
     match kind {

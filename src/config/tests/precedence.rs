@@ -44,8 +44,8 @@ fn the_order_of_the_environment_does_not_matter() {
 fn a_mistake_is_found_even_where_it_is_overruled() {
     let start = Start { env: env(), ..Start::config("data = 5\n[timing]\nlease_ms = 'soon'\n") };
     let expected = [
-        "config.toml: data: 5 is of the wrong type: write a text in quotes",
-        "config.toml: timing.lease_ms: \"soon\" is of the wrong type: write a whole number without quotes, sign or unit",
+        "config.toml: data: 5 has the wrong type: write a string in quotes",
+        "config.toml: timing.lease_ms: \"soon\" has the wrong type: write an integer without quotes, sign or unit",
     ];
     assert_eq!(start.bad(), expected);
 }
@@ -56,9 +56,9 @@ fn what_is_wrong_is_named_after_the_layer_that_said_it() {
     flags.log.level = Some("loud".to_string());
     let start = Start { flags, ..Start::env(&[("ELDEST_LIMITS__BATCH", "0"), ("ELDEST_ACK", "most")]) };
     let expected = [
-        "ELDEST_ACK: \"most\" is not known: write \"majority\" or \"all\"",
-        "ELDEST_LIMITS__BATCH: 0 is out of range: write a whole number from 1 to 100000000",
-        "--log-level: \"loud\" is not known: write \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
+        "ELDEST_ACK: \"most\" is not a known value: write \"majority\" or \"all\"",
+        "ELDEST_LIMITS__BATCH: 0 is out of range: write an integer from 1 to 100000000",
+        "--log-level: \"loud\" is not a known value: write \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
     ];
     assert_eq!(start.bad(), expected);
 }
@@ -73,8 +73,8 @@ fn variables_are_read_as_their_keys_want() {
     assert!(config.insecure && config.ack == Ack::All);
     let found = Start::env(&[("ELDEST_INSECURE", "yes"), ("ELDEST_LIMITS__BATCH", "ten")]).bad();
     let expected = [
-        "ELDEST_INSECURE: \"yes\" is of the wrong type: write true or false",
-        "ELDEST_LIMITS__BATCH: \"ten\" is of the wrong type: write a whole number without quotes, sign or unit",
+        "ELDEST_INSECURE: \"yes\" has the wrong type: write true or false",
+        "ELDEST_LIMITS__BATCH: \"ten\" has the wrong type: write an integer without quotes, sign or unit",
     ];
     assert_eq!(found, expected);
 }
@@ -88,9 +88,9 @@ fn misspelt_variables_are_mistakes() {
         ("ELDEST_DATA", "b"),
     ];
     let expected = [
-        "ELDEST_DATA: is here for the second time: keep one",
-        "ELDEST_TIMING_HEARTBEAT_MS: there is no such key: did you mean ELDEST_TIMING__HEARTBEAT_MS?",
-        "ELDEST_TIMNG__LEASE_MS: there is no such key: did you mean ELDEST_TIMING__LEASE_MS?",
+        "ELDEST_DATA: is given twice: keep one",
+        "ELDEST_TIMING_HEARTBEAT_MS: unknown key: did you mean ELDEST_TIMING__HEARTBEAT_MS?",
+        "ELDEST_TIMNG__LEASE_MS: unknown key: did you mean ELDEST_TIMING__LEASE_MS?",
     ];
     assert_eq!(Start::env(&pairs).bad(), expected);
 }
@@ -123,8 +123,8 @@ fn the_node_is_chosen_by_flag_then_environment_then_topology() {
     let wrong = Start::env(&[("ELDEST_NODE", "two")]).bad();
     assert_eq!(
         wrong,
-        ["ELDEST_NODE: \"two\" is of the wrong type: write a whole number without quotes, sign or unit"]
+        ["ELDEST_NODE: \"two\" has the wrong type: write an integer without quotes, sign or unit"]
     );
     let unknown = Start { flags: Flags { node: Some(4), ..Flags::default() }, ..Start::default() };
-    assert_eq!(unknown.bad(), ["--node: no node in clusters has the id 4: write one of 1, 2, 3"]);
+    assert_eq!(unknown.bad(), ["--node: no node in clusters has id 4: use one of 1, 2, 3"]);
 }

@@ -23,11 +23,11 @@ fn choices() {
     let found =
         Start::config("mode = ''\nack = ''\ntakeover = 'always'\nlog.format = 'xml'\ndata = ''").bad();
     let expected = [
-        "config.toml: ack: \"\" is not known: write \"majority\" or \"all\"",
+        "config.toml: ack: \"\" is not a known value: write \"majority\" or \"all\"",
         "config.toml: data: is empty: write at least one character",
-        "config.toml: log.format: \"xml\" is not known: write \"text\" or \"json\"",
-        "config.toml: mode: \"\" is not known: write \"safe\" or \"available\"",
-        "config.toml: takeover: \"always\" is not known: write \"never\" or \"when_stable\"",
+        "config.toml: log.format: \"xml\" is not a known value: write \"text\" or \"json\"",
+        "config.toml: mode: \"\" is not a known value: write \"safe\" or \"available\"",
+        "config.toml: takeover: \"always\" is not a known value: write \"never\" or \"when_stable\"",
     ];
     assert_eq!(found, expected);
 }
@@ -46,7 +46,7 @@ fn modes() {
 fn in_available_mode_an_even_number_is_as_good_as_an_odd_one() {
     let topology =
         LOCAL.replace("\"id\": 3}", "\"id\": 3},\n {\"name\": \"n4\", \"ip\": \"127.0.0.4\", \"id\": 4}");
-    let remark = "a cluster of 4 goes on without 1, and so does one of 3";
+    let remark = "a cluster of 4 tolerates no more failures than one of 3 (1): use an odd number of nodes";
     assert_eq!(Start::topology(&topology).remarks(), [remark]);
     let available = Start { topology, ..Start::config("mode = 'available'") };
     assert_eq!(available.remarks(), [""; 0]);
@@ -55,34 +55,34 @@ fn in_available_mode_an_even_number_is_as_good_as_an_odd_one() {
 #[test]
 fn leaders_are_asked_no_more_often_than_followers_are_told() {
     let found = Start::config("mode = 'available'\ntiming.poll_ms = 99").bad();
-    let line = "config.toml: timing.poll_ms: poll_ms must not be below heartbeat_ms, or leaders ask each other more often \
-                than they speak to those who follow them; here poll_ms = 99, heartbeat_ms = 100";
+    let line = "config.toml: timing.poll_ms: poll_ms must not be below heartbeat_ms, or leaders ask each other \
+        more often than they contact their followers; here poll_ms = 99, heartbeat_ms = 100";
     assert_eq!(found, [line]);
     // No node polls in safe mode.
     assert_eq!(Start::config("timing.poll_ms = 99").good().timing.poll, Span::millis(99));
-    assert_eq!(timing("poll = 5"), ["config.toml: timing.poll: there is no such key: did you mean poll_ms?"]);
+    assert_eq!(timing("poll = 5"), ["config.toml: timing.poll: unknown key: did you mean poll_ms?"]);
 }
 
 #[test]
 fn numbers_have_ranges() {
     for (text, line) in [
-        ("snapshot_every = 0", "snapshot_every: 0 is out of range: write a whole number from 1 to 100000000"),
+        ("snapshot_every = 0", "snapshot_every: 0 is out of range: write an integer from 1 to 100000000"),
         (
             "timing.hold_most_ms = 99999999999",
-            "timing.hold_most_ms: 99999999999 is out of range: write a whole number from 0 to 86400000",
+            "timing.hold_most_ms: 99999999999 is out of range: write an integer from 0 to 86400000",
         ),
-        ("timing.poll_ms = 0", "timing.poll_ms: 0 is out of range: write a whole number from 1 to 86400000"),
+        ("timing.poll_ms = 0", "timing.poll_ms: 0 is out of range: write an integer from 1 to 86400000"),
         (
             "limits.body_bytes = 1048576",
-            "limits.body_bytes: 1048576 is out of range: write a whole number from 1114112 to 1073741824",
+            "limits.body_bytes: 1048576 is out of range: write an integer from 1114112 to 1073741824",
         ),
         (
             "limits.batch = -1",
-            "limits.batch: -1 is of the wrong type: write a whole number without quotes, sign or unit",
+            "limits.batch: -1 has the wrong type: write an integer without quotes, sign or unit",
         ),
         (
             "limits.batch = 1.5",
-            "limits.batch: 1.5 is of the wrong type: write a whole number without quotes, sign or unit",
+            "limits.batch: 1.5 has the wrong type: write an integer without quotes, sign or unit",
         ),
     ] {
         assert_eq!(Start::config(text).bad(), [format!("config.toml: {line}")]);
@@ -95,10 +95,10 @@ fn timings_do_not_contradict_each_other() {
                     then (P11); here lease_ms = 1500, dead_after_ms = 500";
     assert_eq!(timing("lease_ms = 1500"), [patience]);
     // The mistake is reported at the one of the two keys that is set.
-    let lost_beat = "config.toml: timing.heartbeat_ms: dead_after_ms must cover two beats, or one lost beat is a death \
+    let lost_beat = "config.toml: timing.heartbeat_ms: dead_after_ms must cover two beats, or one lost beat would count as a death \
                      (P3); here dead_after_ms = 500, heartbeat_ms = 300";
     assert_eq!(timing("heartbeat_ms = 300\nlease_ms = 400"), [lost_beat]);
-    let hold = "config.toml: timing.hold_most_ms: hold_ms must not be above hold_most_ms, where it stops doubling; here \
+    let hold = "config.toml: timing.hold_most_ms: hold_ms must not be above hold_most_ms, the limit of its doubling; here \
                 hold_ms = 10000, hold_most_ms = 9";
     assert_eq!(timing("hold_most_ms = 9"), [hold]);
 }
@@ -129,9 +129,9 @@ fn the_largest_body_can_be_written() {
 
 #[test]
 fn beyond_loopback_a_secret_is_wanted() {
-    let both_ways_out = "10.0.0.1:9000 can be reached from other machines, and there is no cluster secret: name a file \
-                         with one in cluster_secret_file, the same on every node, or write insecure = true to believe \
-                         whoever reaches it";
+    let both_ways_out = "10.0.0.1:9000 can be reached from other machines, and there is no cluster secret: set \
+        cluster_secret_file to a file with the same secret on every node, or set insecure = true to trust \
+        anyone who reaches it";
     let found = Start::topology(&exposed()).bad();
     assert_eq!(found, [format!("topology.json: clusters[0].ip: {both_ways_out} (line 4, column 26)")]);
     let listening = Start { config: Some("listen = '0.0.0.0:80'".to_string()), ..Start::default() }.bad();
@@ -139,8 +139,8 @@ fn beyond_loopback_a_secret_is_wanted() {
 
     let secret = "cluster_secret = '0123456789abcdef'\n";
     let with = |more: &str| Start { topology: exposed(), ..Start::config(&format!("{secret}{more}")) };
-    let nobody = "clients are refused at 10.0.0.1:9000: calls without a token may do nothing (anonymous), and without an \
-                  admin token nobody can make one (admin_token_file)";
+    let nobody = "clients are refused at 10.0.0.1:9000: calls without a token are granted nothing (anonymous), \
+        and without an admin token no token can be created (admin_token_file)";
     assert_eq!(with("").remarks(), [nobody]);
     assert_eq!(with("admin_token = '0123456789abcdef'").remarks(), [""; 0]);
     assert_eq!(with("anonymous = 'read docs/public/'").remarks(), [""; 0]);
@@ -148,7 +148,7 @@ fn beyond_loopback_a_secret_is_wanted() {
     assert_eq!(behind.listen.to_string(), "127.0.0.1:9000");
     let insecure =
         Start { flags: Flags { insecure: Some(true), ..Flags::default() }, ..Start::topology(&exposed()) };
-    let remark = "insecure: whoever reaches 10.0.0.1:9000 is believed to be a node of the cluster";
+    let remark = "insecure: anyone who reaches 10.0.0.1:9000 can act as a node of the cluster";
     assert_eq!(insecure.remarks(), [remark]);
     assert_eq!(Start::config("insecure = true").remarks(), [""; 0]);
 }
@@ -167,8 +167,8 @@ fn what_a_call_without_a_token_may_do() {
     assert_eq!(said(Start { topology: exposed(), ..Start::config(beyond) }), "none");
     assert_eq!(said(Start { topology: exposed(), ..Start::config("insecure = true") }), all);
     for (text, why) in [
-        ("reed docs", "\"reed docs\" has a verb that is none of read, write, watch and order"),
-        ("read *; order", "\"order\" is granted to nobody without a credential: set an admin token"),
+        ("reed docs", "\"reed docs\" has an unknown verb: use read, write, watch or order"),
+        ("read *; order", "\"order\" cannot be granted to anonymous callers: set an admin token"),
     ] {
         let found = Start::config(&format!("anonymous = '{text}'")).bad();
         assert_eq!(found, [format!("config.toml: anonymous: {why}")]);
@@ -188,15 +188,15 @@ fn secrets_are_long_enough_and_given_once() {
     for (text, line) in [
         (
             "cluster_secret = ' 123456789012345 '",
-            "cluster_secret: has 15 bytes, and so few can be guessed: write at least 16, drawn at random",
+            "cluster_secret: has only 15 bytes and can be guessed: write at least 16 random bytes",
         ),
         (
             "admin_token = 'one two three four'",
-            "admin_token: cannot be sent in a header: write letters, digits and signs, no blanks, no accents",
+            "admin_token: cannot be sent in a header: use printable ASCII characters without spaces",
         ),
         (
             "cluster_secret = 'a'\ncluster_secret_file = 'b'",
-            "cluster_secret: is given, and so is cluster_secret_file: keep one of the two",
+            "cluster_secret: conflicts with cluster_secret_file: keep one of the two",
         ),
         (
             "cluster_secret_file = 'no/such'",
@@ -204,20 +204,20 @@ fn secrets_are_long_enough_and_given_once() {
         ),
         (
             "cluster_secret_file = 'Cargo.lock'",
-            "cluster_secret_file: the file \"Cargo.lock\" is longer than 4096 bytes: name another file",
+            "cluster_secret_file: the file \"Cargo.lock\" is longer than 4096 bytes: use another file",
         ),
         (
             "cluster_secret = \"0123456789abcdef\\nfedcba9876543210\\n\\nand a third of them\"",
-            "cluster_secret: has 3 lines: write the secret, and below it one that is believed besides while it is being \
-             changed",
+            "cluster_secret: has 3 lines: write the secret on the first line and, while it is being changed, a \
+                second accepted secret on the next",
         ),
         (
             "cluster_secret = \"0123456789abcdef\\nshort\"",
-            "cluster_secret: has 5 bytes, and so few can be guessed: write at least 16, drawn at random",
+            "cluster_secret: has only 5 bytes and can be guessed: write at least 16 random bytes",
         ),
         (
             "cluster_secret = 1234567890123456",
-            "cluster_secret: this value is of the wrong type: write a text in quotes",
+            "cluster_secret: this value has the wrong type: write a string in quotes",
         ),
     ] {
         // If a secret is given and bad, the message that a secret is needed does not appear as well.
@@ -256,16 +256,16 @@ fn tls_wants_its_files() {
     let keys = ["ca_file", "cert_file", "client_ca_file", "key_file"];
     let bad = Start::config(&format!("[tls]\nmode = 'accept'\n{files}")).bad();
     assert_eq!(bad, keys.map(missing), "every file at once");
-    let given = "is not given, and tls.mode needs it: name a file in PEM (`eldest cert init` makes one)";
+    let given = "is missing, and tls.mode needs it: give a PEM file (`eldest cert init` creates one)";
     let bad = Start::config("[tls]\nmode = 'prefer'\nclient_certs = 'maybe'").bad();
     let keys = ["tls.ca_file", "tls.cert_file"];
     assert_eq!(&bad[..2], keys.map(|key| format!("default: {key}: {given}")));
     assert_eq!(
         bad[3],
-        "config.toml: tls.client_certs: \"maybe\" is not known: write \"optional\" or \"required\""
+        "config.toml: tls.client_certs: \"maybe\" is not a known value: write \"optional\" or \"required\""
     );
     let off = Start::config(&format!("[tls]\n{files}"));
-    assert_eq!(off.remarks(), ["certificates are named in [tls] and not used: tls.mode is \"off\""]);
+    assert_eq!(off.remarks(), ["the certificates in [tls] are not used: tls.mode is \"off\""]);
     assert!(Start::default().good().tls.is_none());
 }
 

@@ -34,7 +34,7 @@ fn names_ports_hosts_and_order() {
     let ids: Vec<NodeId> = config.settings().members.iter().map(|member| member.id).collect();
     assert_eq!(ids, [NodeId(7), NodeId(9), NodeId(1 << 31)]);
     let remarks = start.remarks();
-    assert_eq!(remarks[0], "α has the loopback address [::1]:9000: nodes on other machines do not reach it");
+    assert_eq!(remarks[0], "α has the loopback address [::1]:9000: nodes on other machines cannot reach it");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn addresses() {
         line(&format!("clusters[1].ip: \"10.0.0\" is not an address: {hint} (line 5, column 26)"))
     );
     let found = bad("\"127.0.0.2\"", "\"n2:9000\"");
-    let hint = "write the port apart, as \"port\"";
+    let hint = "write the port separately, as \"port\"";
     assert_eq!(
         found,
         line(&format!("clusters[1].ip: \"n2:9000\" is not an address: {hint} (line 5, column 26)"))
@@ -66,7 +66,7 @@ fn ids_with_one_remainder() {
 
 #[test]
 fn ids() {
-    let range = "is out of range: write a whole number from 1 to 2147483648 (line 6, column 45)";
+    let range = "is out of range: write an integer from 1 to 2147483648 (line 6, column 45)";
     for id in ["0", "2147483649", "-3", "3.5", "1e99"] {
         let found = bad("\"id\": 3", &format!("\"id\": {id}"));
         assert_eq!(found.len(), 1);
@@ -76,13 +76,15 @@ fn ids() {
         );
     }
     let found = bad("\"id\": 3", "\"id\": \"3\"");
-    let wrong =
-        "clusters[2].id: \"3\" is of the wrong type: write a whole number without quotes, sign or unit";
+    let wrong = "clusters[2].id: \"3\" has the wrong type: write an integer without quotes, sign or unit";
     assert_eq!(found, line(&format!("{wrong} (line 6, column 45)")));
     let found = bad("\"id\": 3", "\"id\": 2");
-    assert_eq!(found, line("clusters[2].id: 2 is taken by clusters[1]: write another (line 6, column 45)"));
+    assert_eq!(
+        found,
+        line("clusters[2].id: 2 is already used by clusters[1]: use another (line 6, column 45)")
+    );
     let found = bad("\"id\": 3", "\"id\": 3, \"port\": 0");
-    let wrong = "clusters[2].port: 0 is out of range: write a whole number from 1 to 65535";
+    let wrong = "clusters[2].port: 0 is out of range: write an integer from 1 to 65535";
     assert_eq!(found, line(&format!("{wrong} (line 6, column 56)")));
 }
 
@@ -91,12 +93,14 @@ fn nobody_is_there_twice() {
     let found = bad("\"n3\"", "\"n2\"");
     assert_eq!(
         found,
-        line("clusters[2].name: \"n2\" is taken by clusters[1]: write another (line 6, column 14)")
+        line("clusters[2].name: \"n2\" is already used by clusters[1]: use another (line 6, column 14)")
     );
     let found = bad("127.0.0.3", "127.0.0.2");
     assert_eq!(
         found,
-        line("clusters[2].ip: 127.0.0.2:9000 is taken by clusters[1]: write another (line 6, column 26)")
+        line(
+            "clusters[2].ip: 127.0.0.2:9000 is already used by clusters[1]: use another (line 6, column 26)"
+        )
     );
     let other_port = with("\"127.0.0.3\"", "\"127.0.0.2\", \"port\": 9001");
     assert_eq!(Start::topology(&other_port).good().members.len(), 3);
@@ -108,8 +112,7 @@ fn nobody_is_there_twice() {
 #[test]
 fn names() {
     let found = bad("\"n3\"", "\"\"");
-    let wrong =
-        "clusters[2].name: \"\" does not do as a name: write 1 to 128 characters, no control characters";
+    let wrong = "clusters[2].name: \"\" is not a valid name: use 1 to 128 characters, no control characters";
     assert_eq!(found, line(&format!("{wrong} (line 6, column 14)")));
     assert_eq!(bad("\"n3\"", "\"a\\nb\"").len(), 1);
     assert_eq!(bad("\"n3\"", &format!("{:?}", "a".repeat(129))).len(), 1);
@@ -127,14 +130,11 @@ fn names() {
 #[test]
 fn this_node_is_one_of_them() {
     let found = bad("\"id\": 1", "\"id\": 4");
-    assert_eq!(
-        found,
-        line("node.id: no node in clusters has the id 4: write one of 1, 2, 3 (line 2, column 32)")
-    );
+    assert_eq!(found, line("node.id: no node in clusters has id 4: use one of 1, 2, 3 (line 2, column 32)"));
     let found = bad("\"n1\"", "\"n2\"");
     assert_eq!(
         found,
-        line("node.name: \"n2\" is \"n1\" in clusters[0]: write the same name in both (line 2, column 20)")
+        line("node.name: \"n2\" is \"n1\" in clusters[0]: use the same name in both (line 2, column 20)")
     );
     let without = with("\"node\": {\"name\": \"n1\", \"id\": 1},", "");
     let found = Start::topology(&without).bad();
@@ -158,9 +158,12 @@ fn how_many() {
     };
     assert_eq!(nodes(1).good().members.len(), 1);
     assert_eq!(nodes(101).remarks(), [""; 0]);
-    assert_eq!(nodes(4).remarks(), ["a cluster of 4 goes on without 1, and so does one of 3"]);
-    assert_eq!(nodes(0).bad(), line("clusters: names nobody: write at least this node (line 1, column 14)"));
-    let many = "clusters: has 102 nodes: write at most 101 (line 1, column 14)";
+    assert_eq!(
+        nodes(4).remarks(),
+        ["a cluster of 4 tolerates no more failures than one of 3 (1): use an odd number of nodes"]
+    );
+    assert_eq!(nodes(0).bad(), line("clusters: is empty: add at least this node (line 1, column 14)"));
+    let many = "clusters: has 102 nodes: the maximum is 101 (line 1, column 14)";
     assert_eq!(nodes(102).bad(), line(many));
 }
 
@@ -179,20 +182,19 @@ fn shapes() {
         assert!(!Start::topology(text).bad().is_empty(), "{text}");
     }
     let found = bad("\"ip\": \"127.0.0.2\", ", "");
-    assert_eq!(found, line("clusters[1].ip: is missing: write a text in quotes (line 5, column 5)"));
+    assert_eq!(found, line("clusters[1].ip: is missing: write a string in quotes (line 5, column 5)"));
     let found = bad("\"ip\": \"127.0.0.2\"", "\"adress\": \"127.0.0.2\"");
-    let unknown =
-        "clusters[1].adress: there is no such key: write one of name, ip, id, port (line 5, column 30)";
-    let missing = "clusters[1].ip: is missing: write a text in quotes (line 5, column 5)";
+    let unknown = "clusters[1].adress: unknown key: use one of name, ip, id, port (line 5, column 30)";
+    let missing = "clusters[1].ip: is missing: write a string in quotes (line 5, column 5)";
     assert_eq!(found, [line(missing), line(unknown)].concat());
     let found = bad("\"name\": \"n2\"", "\"nmae\": \"n2\", \"name\": \"n2\", \"name\": \"n2\"");
-    let unknown = "clusters[1].nmae: there is no such key: did you mean name? (line 5, column 14)";
-    let twice = "clusters[1].name: is here for the second time: keep one (line 5, column 42)";
+    let unknown = "clusters[1].nmae: unknown key: did you mean name? (line 5, column 14)";
+    let twice = "clusters[1].name: is given twice: keep one (line 5, column 42)";
     assert_eq!(found, [line(unknown), line(twice)].concat());
 }
 
 #[test]
 fn syntax() {
     let found = bad("\"id\": 1},", "\"id\": 1}");
-    assert_eq!(found, line("cannot be understood: expected `,` or `}` (line 3, column 3)"));
+    assert_eq!(found, line("cannot be parsed: expected `,` or `}` (line 3, column 3)"));
 }

@@ -71,7 +71,7 @@ fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
     match answered {
         Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => match proves {
             true => Ok(()),
-            false => Err(Stranger::Another("it asks for no proof: it has no secret".to_string())),
+            false => Err(Stranger::Another("it does not ask for a proof: it has no secret".to_string())),
         },
         Err(Fault::Refused(_, said)) if said == post::NO_REASON => Err(Stranger::NoNode),
         Err(Fault::Refused(_, said)) => Err(Stranger::Another(said)),
@@ -84,10 +84,10 @@ fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
 impl fmt::Display for Stranger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stranger::NotReached(why) => write!(f, "nobody answers there: {why}"),
-            Stranger::NoNode => f.write_str("what answers there is no node of Eldest"),
+            Stranger::NotReached(why) => write!(f, "no answer: {why}"),
+            Stranger::NoNode => f.write_str("the server there is not an Eldest node"),
             Stranger::Another(said) => {
-                write!(f, "who answers there is not that node of this cluster: {said}")
+                write!(f, "the server there is not that node of this cluster: {said}")
             }
         }
     }

@@ -172,8 +172,10 @@ impl Link {
         let mut current = self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if *current != trouble {
             match &trouble {
-                Some(trouble) => tracing::warn!(peer = self.poster.peer().0, %trouble, "peer refuses us"),
-                None => tracing::info!(peer = self.poster.peer().0, "peer takes our calls again"),
+                Some(trouble) => {
+                    tracing::warn!(peer = self.poster.peer().0, %trouble, "a peer refuses this node's calls")
+                }
+                None => tracing::info!(peer = self.poster.peer().0, "a peer accepts this node's calls again"),
             }
             *current = trouble;
         }
@@ -204,9 +206,9 @@ impl TransferPermit {
                 self.tell_too_large(content.length()).await;
             }
             Ok(Ok(Some((packet, content)))) => self.send(&packet, content).await,
-            Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and there is none"),
-            Ok(Err(error)) => tracing::error!(%error, "the newest snapshot cannot be read"),
-            Err(error) => tracing::error!(%error, "what a peer needs could not be brought together"),
+            Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and none exists"),
+            Ok(Err(error)) => tracing::error!(%error, "cannot read the newest snapshot"),
+            Err(error) => tracing::error!(%error, "cannot prepare the state transfer that a peer needs"),
         }
     }
 
@@ -215,7 +217,7 @@ impl TransferPermit {
         let peer = self.link.poster.peer().0;
         tracing::info!(peer, bytes, ?what, "sending a state");
         match bulk::send(&self.link.poster, packet, content).await {
-            Ok(()) => tracing::info!(peer, bytes, ?what, "the state has arrived"),
+            Ok(()) => tracing::info!(peer, bytes, ?what, "the state was received"),
             Err(fault) => {
                 self.link.failed(&fault);
                 let too_large = matches!(&fault, Fault::Refused(StatusCode::PAYLOAD_TOO_LARGE, _));

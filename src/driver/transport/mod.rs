@@ -124,7 +124,7 @@ impl Network {
             peer = peer.0,
             not_at = now,
             at = next.authority(),
-            "it is not reached, and called elsewhere"
+            "it cannot be reached there; its address has changed"
         );
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.insert(peer, self.start_link(setup, next, home));

@@ -32,7 +32,7 @@ const RESPONSE_BYTES_MOST: usize = 16 << 20;
 /// The number of characters shown of a refusal: any server at that address may have written it.
 const SAID_MOST: usize = 512;
 /// Shown if the answer does not come from a node.
-pub const NO_REASON: &str = "no reason that can be read";
+pub const NO_REASON: &str = "unreadable reason";
 /// The extra time a call gets for each byte: 10 MB/s.
 const NANOS_PER_BYTE: u64 = 100;
 /// The shortest time limit of a call: on a busy machine a loopback call can take this long.
@@ -231,7 +231,7 @@ impl Poster {
                 return Err(Fault::Unreadable("the response does not prove that it knows the secret"));
             }
         } else if self.setup.secret.is_some() {
-            return Err(Fault::Unreadable("the peer asks for no proof: it has no secret"));
+            return Err(Fault::Unreadable("the peer does not ask for a proof: it has no secret"));
         }
         if text(header::MESSAGE).is_empty() {
             return Ok(None);
@@ -283,7 +283,7 @@ async fn read_body(mut response: reqwest::Response) -> Result<Bytes, Fault> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Fault::Unreachable)? {
         if body.len() + chunk.len() > RESPONSE_BYTES_MOST {
-            return Err(Fault::Unreadable("a response larger than any of ours"));
+            return Err(Fault::Unreadable("a response larger than any node sends"));
         }
         body.extend_from_slice(&chunk);
     }

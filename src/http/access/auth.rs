@@ -187,7 +187,7 @@ impl Principal {
             .with("needs", needs);
         }
         let grants: Vec<String> = self.grants.iter().flat_map(Grants::iter).map(Grant::to_string).collect();
-        let detail = format!("{} has no grant that covers {needs:?}", self.who);
+        let detail = format!("{} has no grant for {needs:?}", self.who);
         Problem::new(Code::Forbidden, detail).with("needs", needs).with("grants", grants)
     }
 }

@@ -227,7 +227,7 @@ impl Held {
 /// The problem that is sent when [`Held::grow`] fails.
 pub fn no_memory() -> Problem {
     let bound = "memory for bodies on this node";
-    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+    Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
 }
 
 impl Drop for Held {

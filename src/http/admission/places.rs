@@ -181,7 +181,7 @@ impl Places {
 
 fn full(bound: &str, whose: &str) -> Problem {
     let bound = format!("{bound}{whose}");
-    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+    Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
 }
 
 impl Place {

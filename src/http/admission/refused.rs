@@ -63,7 +63,7 @@ impl Refused {
 
     pub fn too_many() -> Problem {
         let bound = "refused credentials from one address";
-        let detail = format!("a bound is reached: {bound}, {MOST} a minute");
+        let detail = format!("limit reached: {bound}, {MOST} a minute");
         Problem::new(Code::TooManyRequests, detail).with("bound", bound)
     }
 }

@@ -65,54 +65,54 @@ impl From<Denied> for Problem {
                     .leader(leader)
             }
             Denied::NoLeader => {
-                Problem::new(Code::NoLeader, "no node leads now; an election may be under way")
+                Problem::new(Code::NoLeader, "there is no leader now; an election may be in progress")
             }
             Denied::NoQuorum => {
-                Problem::new(Code::NoQuorum, "this node does not reach a majority of the cluster")
+                Problem::new(Code::NoQuorum, "this node cannot reach a majority of the cluster")
             }
-            Denied::CatchingUp => {
-                Problem::new(Code::CatchingUp, "this node is not up to date yet, or not let back in yet")
-            }
+            Denied::CatchingUp => Problem::new(
+                Code::CatchingUp,
+                "this node has not caught up yet, or has not been admitted yet",
+            ),
             Denied::HandingOver => Problem::new(
                 Code::NoLeader,
-                "leadership is being handed over, and that takes longer than usual",
+                "leadership is being handed over, which is taking longer than usual",
             ),
             Denied::ServiceDown { reason } => service_down(&reason),
-            Denied::DiskFull => {
-                Problem::new(Code::DiskFull, "the leader's disk has no room for another record")
-            }
+            Denied::DiskFull => Problem::new(Code::DiskFull, "the leader's disk is full"),
             Denied::TooMany { bound } => {
-                Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}"))
-                    .with("bound", bound)
+                Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
             }
             Denied::FormatNotShared => Problem::new(
                 Code::CatchingUp,
-                "a member has not shown yet that it can read records of this type: start those that are down, or remove them",
+                "a member has not shown yet that it can read records of this type: start the members that are \
+                    down, or remove them",
             ),
             Denied::NotAnHeir => Problem::new(
                 Code::RuleViolated,
-                "that node cannot lead now: it is down, behind, or not let in",
+                "that node cannot lead now: it is down, behind, or not admitted",
             )
             .with("rule", "not_an_heir"),
-            Denied::AlreadyFormed => {
-                Problem::new(Code::RuleViolated, "the cluster has been formed already, and that happens once")
-                    .with("rule", "already_formed")
-            }
+            Denied::AlreadyFormed => Problem::new(
+                Code::RuleViolated,
+                "the cluster has already been formed, which happens only once",
+            )
+            .with("rule", "already_formed"),
             Denied::Members(refusal) => members(refusal),
-            Denied::TokenEnded => unauthorized("the token was revoked, or has ended"),
+            Denied::TokenEnded => unauthorized("the token was revoked or has expired"),
             Denied::RoleHeld(held) => {
                 let outcome = if held.conflict { "conflict" } else { "other_leader" };
                 let detail = format!("another instance holds the role {:?}", held.role);
                 with_holder(Problem::new(Code::RoleHeld, detail).with("outcome", outcome), &held)
             }
             Denied::LeaseLost(held) => {
-                let detail = format!("this token of the role {:?} has ended", held.role);
+                let detail = format!("this token of the role {:?} is no longer valid", held.role);
                 with_holder(Problem::new(Code::LeaseLost, detail), &held)
             }
             Denied::GivenUp { why } => given_up(why),
             Denied::Rejected(rejection) => rejection.into(),
-            Denied::Stopping => Problem::new(Code::NoLeader, "this node is about to end; call another one"),
-            Denied::Unknown => outcome_unknown("the node lost sight of the call"),
+            Denied::Stopping => Problem::new(Code::NoLeader, "this node is stopping; call another one"),
+            Denied::Unknown => outcome_unknown("the node lost track of the call"),
         }
     }
 }
@@ -123,26 +123,27 @@ fn members(refusal: MembersRefusal) -> Problem {
     };
     match refusal {
         MembersRefusal::ByFile => {
-            let detail = "in available mode the topology files say who belongs to the cluster: change them on all nodes, stopped";
+            let detail = "in available mode the topology files define the members of the cluster: stop all \
+                nodes and change the files";
             Problem::new(Code::ModeMismatch, detail)
         }
         MembersRefusal::UnderWay => {
             let detail =
-                "one change at a time: the one before is not committed yet, or leadership has just changed";
+                "one change at a time: the previous one is not committed yet, or leadership has just changed";
             Problem::new(Code::MembersChanging, detail)
         }
-        MembersRefusal::NotMember => Problem::new(Code::NotFound, "the cluster has no node of that id"),
-        MembersRefusal::IsMember => broken("is_member", "a node of that id belongs to the cluster already"),
+        MembersRefusal::NotMember => Problem::new(Code::NotFound, "the cluster has no node with that id"),
+        MembersRefusal::IsMember => broken("is_member", "the cluster already has a node with that id"),
         MembersRefusal::NameTaken => broken("name_taken", "another node has that name"),
         MembersRefusal::AddressTaken => broken("address_taken", "another node has that address"),
         MembersRefusal::TooMany => broken("too_many_members", "a cluster has at most 101 nodes"),
         MembersRefusal::IsLeader => broken(
             "is_leader",
-            "it leads, and no other node can take over now: start one, or wait until one has caught up",
+            "it is the leader, and no other node can take over now: start one, or wait until one has caught up",
         ),
         MembersRefusal::WouldStall => broken(
             "would_stall",
-            "of the nodes that would be left no majority answers: start those that are down first, or remove one of those",
+            "no majority of the remaining nodes answers: first start nodes that are down, or remove one of those",
         ),
     }
 }
@@ -159,22 +160,19 @@ fn with_holder(problem: Problem, held: &HeldBy) -> Problem {
 }
 
 fn given_up(why: &str) -> Problem {
-    Problem::new(
-        Code::RestoreGivenUp,
-        format!("the document is not taken in, and nothing of it stays: {why}"),
-    )
+    Problem::new(Code::RestoreGivenUp, format!("the document was rejected, and nothing has changed: {why}"))
 }
 
 fn service_down(reason: &str) -> Problem {
     let detail = match reason {
-        "" => "client writes are held until /service_up, or until the hold lapses".to_string(),
-        reason => format!("client writes are held until /service_up, or until the hold lapses: {reason}"),
+        "" => "client writes are refused until /service_up, or until the hold expires".to_string(),
+        reason => format!("client writes are refused until /service_up, or until the hold expires: {reason}"),
     };
     Problem::new(Code::ServiceDown, detail)
 }
 
 fn key_reused() -> Problem {
-    Problem::new(Code::IdempotencyKeyReused, "the same Idempotency-Key came with another call before")
+    Problem::new(Code::IdempotencyKeyReused, "this Idempotency-Key was used with another call before")
 }
 
 /// The write was sent, and its outcome is unknown: the client repeats it with the same key, or reads.
@@ -213,7 +211,7 @@ impl From<Rejection> for Problem {
             // The caller already has the requested state.
             Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),
-            Reason::NotStaged => given_up("not all of its parts are there"),
+            Reason::NotStaged => given_up("some of its parts are missing"),
         };
         match rejection.operation {
             Some(number) => problem.with("operation", number),

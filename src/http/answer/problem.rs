@@ -111,31 +111,31 @@ impl Code {
     /// Returns name, status and title.
     fn row(self) -> (&'static str, u16, &'static str) {
         match self {
-            Code::BadJson => ("bad_json", 400, "The body is not JSON"),
+            Code::BadJson => ("bad_json", 400, "The body is not valid JSON"),
             Code::BadField => ("bad_field", 400, "A field is missing or wrong"),
-            Code::UnknownCommand => ("unknown_command", 400, "There is no such command"),
-            Code::EnvelopeRequired => ("envelope_required", 400, "Only nodes of the cluster call this"),
-            Code::Unauthorized => ("unauthorized", 401, "A credential is needed"),
+            Code::UnknownCommand => ("unknown_command", 400, "Unknown command"),
+            Code::EnvelopeRequired => ("envelope_required", 400, "Only nodes of the cluster may call this"),
+            Code::Unauthorized => ("unauthorized", 401, "A valid credential is required"),
             Code::Forbidden => ("forbidden", 403, "The credential does not allow this"),
             Code::NotTheLeaderCalling => {
-                ("not_the_leader_calling", 403, "A follower takes this from its leader only")
+                ("not_the_leader_calling", 403, "A follower accepts this only from its leader")
             }
-            Code::NotFound => ("not_found", 404, "There is no such thing"),
-            Code::MethodNotAllowed => ("method_not_allowed", 405, "This route does not take that method"),
-            Code::RequestTimeout => ("request_timeout", 408, "The request did not arrive whole and in time"),
-            Code::Exists => ("exists", 409, "It exists already"),
+            Code::NotFound => ("not_found", 404, "Not found"),
+            Code::MethodNotAllowed => ("method_not_allowed", 405, "This route does not support that method"),
+            Code::RequestTimeout => ("request_timeout", 408, "The request did not arrive completely in time"),
+            Code::Exists => ("exists", 409, "It already exists"),
             Code::RuleViolated => ("rule_violated", 409, "A rule forbids this"),
-            Code::RoleHeld => ("role_held", 409, "Somebody else holds the role"),
-            Code::LeaseNotHeld => ("lease_not_held", 409, "The lease that it is to end with does not stand"),
+            Code::RoleHeld => ("role_held", 409, "Another instance holds the role"),
+            Code::LeaseNotHeld => ("lease_not_held", 409, "The lease that it depends on is not held"),
             Code::LeaderDoesNotTakeWritesync => {
-                ("leader_does_not_take_writesync", 409, "A leader sends this and does not take it")
+                ("leader_does_not_take_writesync", 409, "A leader sends this call and does not accept it")
             }
             Code::WrongCluster => ("wrong_cluster", 409, "The call is meant for another cluster"),
             Code::ModeMismatch => ("mode_mismatch", 409, "The cluster's mode does not allow this"),
             Code::StaleEpoch => ("stale_epoch", 409, "The caller's epoch is over"),
             Code::LeaseLost => ("lease_lost", 410, "The lease has ended"),
-            Code::FeedCompacted => ("feed_compacted", 410, "What follows is not kept any more"),
-            Code::PreconditionFailed => ("precondition_failed", 412, "A precondition does not hold"),
+            Code::FeedCompacted => ("feed_compacted", 410, "The events that follow are no longer kept"),
+            Code::PreconditionFailed => ("precondition_failed", 412, "A precondition failed"),
             Code::RoleNotHeld => ("role_not_held", 412, "The role is not held under that token"),
             Code::BodyTooLarge => ("body_too_large", 413, "The body is too large"),
             Code::UnsupportedMediaType => ("unsupported_media_type", 415, "The body must be JSON"),
@@ -143,20 +143,22 @@ impl Code {
             Code::IdempotencyKeyReused => {
                 ("idempotency_key_reused", 422, "The idempotency key belongs to another call")
             }
-            Code::TooManyRequests => ("too_many_requests", 429, "Too much at once"),
+            Code::TooManyRequests => ("too_many_requests", 429, "Too many requests"),
             Code::RequestHeaderFieldsTooLarge => {
-                ("request_header_fields_too_large", 431, "The head of the request is too large")
+                ("request_header_fields_too_large", 431, "The request header fields are too large")
             }
             Code::NoLeader => ("no_leader", 503, "No leader can be reached now"),
             Code::NoQuorum => ("no_quorum", 503, "No majority can be reached now"),
-            Code::CatchingUp => ("catching_up", 503, "The node is not up to date yet"),
-            Code::MembersChanging => ("members_changing", 503, "Another change of the members is under way"),
-            Code::RestoreGivenUp => ("restore_given_up", 503, "The document is not taken in"),
-            Code::ServiceDown => ("service_down", 503, "The service is held down"),
+            Code::CatchingUp => ("catching_up", 503, "The node has not caught up yet"),
+            Code::MembersChanging => {
+                ("members_changing", 503, "Another change of the members is in progress")
+            }
+            Code::RestoreGivenUp => ("restore_given_up", 503, "The document was rejected"),
+            Code::ServiceDown => ("service_down", 503, "Client writes are refused by an operator"),
             Code::DiskFull => ("disk_full", 503, "The disk is full"),
-            Code::Quarantined => ("quarantined", 503, "The node is kept out of the cluster"),
-            Code::OutcomeUnknown => ("outcome_unknown", 504, "It may or may not have happened"),
-            Code::StateFull => ("state_full", 507, "The state is as large as it may be"),
+            Code::Quarantined => ("quarantined", 503, "The node is excluded from the cluster"),
+            Code::OutcomeUnknown => ("outcome_unknown", 504, "The outcome is unknown"),
+            Code::StateFull => ("state_full", 507, "The state has reached its size limit"),
         }
     }
 

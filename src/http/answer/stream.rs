@@ -39,7 +39,7 @@ impl Format {
         match text {
             "sse" => Ok(Format::Sse),
             "ndjson" => Ok(Format::Ndjson),
-            _ => Err(Problem::field("format", "format is sse or ndjson")),
+            _ => Err(Problem::field("format", "format must be sse or ndjson")),
         }
     }
 
@@ -83,7 +83,7 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     };
     match value.to_str() {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(Problem::field("Last-Event-ID", "no event has such an id")),
+        Err(_) => Err(Problem::field("Last-Event-ID", "must be visible ASCII")),
     }
 }
 

@@ -79,7 +79,7 @@ function complain(about, text) {
 
 function summary(status) {
   const leader = status.members.find((member) => member.id === status.leader?.id);
-  return leader ? `${leader.name} leads, in epoch ${status.epoch}. Shown by ${status.node.name}.` : `Nobody leads. Shown by ${status.node.name}.`;
+  return leader ? `${leader.name} leads, in epoch ${status.epoch}. Shown by ${status.node.name}.` : `No leader. Shown by ${status.node.name}.`;
 }
 
 function took(status) {
@@ -134,7 +134,7 @@ async function sign(why) {
   if (signing) return;
   signing = true;
   const token = h("input", { type: "password", name: "token", required: true, autocomplete: "off" });
-  const text = signedIn() ? `The token is not let in${why ? `: ${why}` : ""}.` : "This cluster asks for a token. It is kept in this tab alone.";
+  const text = signedIn() ? `The token is not accepted${why ? `: ${why}` : ""}.` : "This cluster requires a token. It is kept only in this tab.";
   await ask("Sign in", [h("p", {}, text), field("Token", token, true)], "Sign in", async () => signIn(token.value.trim()));
   signing = false;
   byId("sign").hidden = !signedIn();

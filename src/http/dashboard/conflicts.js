@@ -10,18 +10,18 @@ const side = (title, one) => h("div", {}, h("h3", {}, title),
 export function conflicts() {
   const place = h("section", { "aria-live": "polite" });
   function open(one, reload) {
-    const settle = (word, question) => ask(question, h("p", {}, one.id), word === "apply" ? "Put it back" : "Let it go", async () => {
+    const settle = (word, question) => ask(question, h("p", {}, one.id), word === "apply" ? "Restore" : "Drop", async () => {
       await order("POST", `/v1/conflicts/${encode(one.id)}/${word}`);
       place.replaceChildren(h("p", {}, "Done."));
       await reload();
     }, true);
     place.replaceChildren(h("h3", {}, one.id), h("div", { class: "sides" }, side("Kept", one.kept), side("Lost", one.lost)),
       h("div", { class: "row" },
-        button("Put the lost value back", () => settle("apply", "Write the lost value over what stands there?")),
-        button("Let the lost value go", () => settle("drop", "Forget the value that lost?"), { class: "danger" })));
+        button("Restore the lost value", () => settle("apply", "Replace the current value with the lost one?")),
+        button("Drop the lost value", () => settle("drop", "Drop the lost value?"), { class: "danger" })));
   }
   const list = listing({
-    caption: "Values that lost when two sides became one (available mode)", path: "/v1/conflicts", prefix: false,
+    caption: "Values that lost when two sides merged (available mode)", path: "/v1/conflicts", prefix: false,
     heads: ["id", "kept", "lost", "when", "compare"],
     row: (one, load) => [one.id, short(one.kept.value), short(one.lost.value), one.at, button("Compare", () => open(one, load), { "aria-label": `Compare ${one.id}` })],
   });

@@ -32,14 +32,14 @@ export function listing({ caption, path, heads, row, prefix = true, every = 2000
 async function why(role, place) {
   const told = await get(`/v1/explain/roles/${encode(role)}`);
   const turns = told.turns.toReversed().map((turn) => h("li", {}, h("time", {}, turn.at), ` ${turn.says}`));
-  place.replaceChildren(h("h3", {}, `What became of ${role}`),
-    turns.length ? h("ol", { class: "steps" }, turns) : h("p", {}, "Nothing is known of it."));
+  place.replaceChildren(h("h3", {}, `History of ${role}`),
+    turns.length ? h("ol", { class: "steps" }, turns) : h("p", {}, "No history is known."));
 }
 
 export function roles() {
   const told = h("section", { "aria-live": "polite" });
   const list = listing({
-    caption: "Roles that somebody holds", path: "/v1/roles",
+    caption: "Held roles", path: "/v1/roles",
     heads: ["role", "holder", "address", "token", "ends in", "waiting", "history"],
     row: (role) => [role.role, role.leader?.instance_id, role.leader?.address ?? "–", String(role.token), seconds(role.expires_in_ms),
       role.waiting ?? "–", button("Why", () => why(role.role, told), { "aria-label": `What became of ${role.role}` })],
@@ -49,7 +49,7 @@ export function roles() {
 }
 
 export const processes = () => listing({
-  caption: "Processes that are registered", path: "/v1/processes", prefix: false,
+  caption: "Registered processes", path: "/v1/processes", prefix: false,
   heads: ["id", "identifier", "role", "capabilities", "ends in"],
   row: (one) => [one.id, one.identifier, one.role ?? "–", short(one.capabilities ?? "–"), seconds(one.expires_in_ms)],
 });

@@ -18,7 +18,7 @@ function editor(key, value, rev, saved) {
     said.textContent = "";
     now.replaceChildren();
     try { JSON.parse(text.value); } catch (error) {
-      said.textContent = `This is not JSON: ${error.message}. A text stands in quotation marks.`;
+      said.textContent = `This is not valid JSON: ${error.message}. Write a string in quotation marks.`;
       return;
     }
     try {
@@ -35,12 +35,12 @@ function editor(key, value, rev, saved) {
     const read = await send("GET", path(key));
     const present = await read.text();
     const revNow = read.headers.get("etag")?.replaceAll('"', "");
-    said.textContent = "Somebody has changed it since it was shown here. Nothing was written.";
-    now.replaceChildren(h("h3", {}, "What stands there now"), h("pre", { "data-present": true }, present),
-      button("Write mine over this version", () => { base = revNow; now.replaceChildren(); said.textContent = "Save once more to write over it."; }));
+    said.textContent = "The document has changed since it was loaded. Nothing was written.";
+    now.replaceChildren(h("h3", {}, "Current value"), h("pre", { "data-present": true }, present),
+      button("Overwrite with my value", () => { base = revNow; now.replaceChildren(); said.textContent = "Save again to overwrite it."; }));
   }
   async function remove() {
-    await ask(`Delete ${key}?`, h("p", {}, "The version that is shown here is deleted, and no newer one."), "Delete", async () => {
+    await ask(`Delete ${key}?`, h("p", {}, "Only the version shown here is deleted, not a newer one."), "Delete", async () => {
       await order("DELETE", path(key), undefined, { "if-match": `"${base}"` });
       await saved(`Deleted ${key}.`, true);
     }, true);
@@ -71,7 +71,7 @@ export function documents() {
     const key = h("input", { name: "key", required: true });
     const value = h("textarea", { name: "value", required: true });
     await ask("A new document", [field("Key", key, true), field("Value, as JSON", value, true)], "Create", async () => {
-      try { JSON.parse(value.value); } catch (error) { throw new Error(`The value is not JSON: ${error.message}`); }
+      try { JSON.parse(value.value); } catch (error) { throw new Error(`The value is not valid JSON: ${error.message}`); }
       await order("PUT", path(key.value), value.value, { "if-none-match": "*" });
       await saved(`Created ${key.value}.`);
     });

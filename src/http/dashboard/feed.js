@@ -22,7 +22,7 @@ export function feed() {
         list.prepend(h("li", {}, h("strong", {}, kind), ` ${short(rest, 400)} `, h("span", { class: "faint" }, id ?? "")));
         while (list.children.length > SHOWN) list.lastElementChild.remove();
       }
-      state.textContent = "The feed has ended; it is opened again.";
+      state.textContent = "The feed has ended; reconnecting.";
     } catch (error) {
       if (error.status === 410) since = null;
       if (error.name !== "AbortError") state.textContent = `The feed broke off: ${error.message}`;

@@ -35,7 +35,7 @@ function chart(title, values, unit) {
   const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
   line.setAttribute("points", points);
   svg.append(line);
-  const last = known.length ? `${known.at(-1).toFixed(1)} ${unit}` : "no figure yet";
+  const last = known.length ? `${known.at(-1).toFixed(1)} ${unit}` : "no data yet";
   const top = known.length ? `, at most ${Math.max(...known).toFixed(1)}` : "";
   return h("figure", {}, svg, h("figcaption", {}, `${title}: `, h("b", {}, last), top));
 }
@@ -43,7 +43,7 @@ function chart(title, values, unit) {
 function role(status, member, seen) {
   const leads = status.leader?.id === member.id;
   if (leads) return h("strong", { "data-crown": member.name }, "♛ leader");
-  if (!member.reachable) return h("span", { class: "bad" }, "not reached");
+  if (!member.reachable) return h("span", { class: "bad" }, "unreachable");
   const name = member.role ?? (seen?.leader ? "follower" : "candidate");
   return member.votes === false ? `${name}, learns` : name;
 }
@@ -63,12 +63,12 @@ function matrix(status, explained) {
   const cell = (from, to) => {
     if (from.id === to.id) return "·";
     const seen = explained.as_seen.find((one) => one.id === from.id);
-    if (!seen) return h("span", { class: "faint" }, "not heard");
+    if (!seen) return h("span", { class: "faint" }, "no answer");
     return seen.reaches.includes(to.id) ? h("span", { class: "good" }, "yes") : h("span", { class: "bad" }, "no");
   };
   const members = status.members;
   const lines = members.map((from) => [from.name, ...members.map((to) => cell(from, to))]);
-  return table("Who reaches whom: each row is what that node says", ["from", ...members.map((member) => member.name)], lines);
+  return table("Reachability: each row is the report of one node", ["from", ...members.map((member) => member.name)], lines);
 }
 
 export function show(place, { status, explained }) {
@@ -79,8 +79,8 @@ export function show(place, { status, explained }) {
     table("Nodes, as this one sees them", ["node", "role", "epoch", "lag", "last heard", "address", "remark"], rows(status, explained)),
     ...missing,
     status.remark ? h("p", { class: "warn" }, status.remark) : "",
-    h("div", { class: "charts" }, chart("Records committed a second", writes, ""), chart("A commit here takes", latencies, "ms")),
+    h("div", { class: "charts" }, chart("Records committed per second", writes, ""), chart("Commit latency here", latencies, "ms")),
     explained ? matrix(status, explained) : "",
-    next.length ? h("h3", {}, "Who would be next") : "",
+    next.length ? h("h3", {}, "Next leader") : "",
     next.length ? h("ul", {}, next) : "");
 }

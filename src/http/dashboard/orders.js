@@ -19,15 +19,15 @@ export function orders(state) {
   const lead = (member) => confirmed(`Hand leadership to ${member.name}?`, "Writes pause for some milliseconds.", "Hand over",
     () => order("POST", "/elect", { node_idx: member.id }));
   const remove = (member) => confirmed(`Remove ${member.name} from the cluster?`,
-    "It ends by itself, and its data directory counts no more. Fewer nodes may fail from then on.", "Remove",
+    "The node stops by itself, and its data directory becomes useless. From then on the cluster tolerates fewer failures.", "Remove",
     () => order("POST", "/v1/members", { remove: member.id }));
   const id = h("input", { name: "id", type: "number", min: 1, required: true });
   const address = h("input", { name: "address", required: true, placeholder: "10.0.0.4:9000" });
   const add = h("form", { onsubmit: (event) => {
     event.preventDefault();
-    confirmed(`Add node ${id.value}?`, "It learns what the cluster has, and votes when it has caught up.", "Add",
+    confirmed(`Add node ${id.value}?`, "It copies the state, and votes when it has caught up.", "Add",
       () => order("POST", "/v1/members", { add: { id: Number(id.value), address: address.value } }));
-  } }, field("Index of the new node", id), field("Its address", address), h("button", { type: "submit" }, "Add the node"));
+  } }, field("Id of the new node", id), field("Its address", address), h("button", { type: "submit" }, "Add the node"));
   return {
     element: h("div", {}, said, place, h("h3", {}, "Add a node"), add),
     every: 1000,
@@ -55,7 +55,7 @@ export function backups() {
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   });
   return {
-    element: h("div", {}, place, h("h3", {}, "A backup now"), h("p", {}, "The whole state, as one text. To take one in again: eldest restore FILE --yes."),
+    element: h("div", {}, place, h("h3", {}, "Backup now"), h("p", {}, "The whole state, as text. To restore it: eldest restore FILE --yes."),
       button("Download a backup", download), said),
     every: 5000,
     async load() {
@@ -68,7 +68,7 @@ export function backups() {
         ["size of the last copy", `${found.get("eldest_backup_bytes") ?? 0} bytes`],
         ["failures since the start", `${found.get("eldest_backup_failures_total") ?? 0}`],
       ];
-      refresh(place, table("Copies that this node keeps by itself", ["what", "how"], rows));
+      refresh(place, table("Copies that this node keeps automatically", ["what", "how"], rows));
     },
   };
 }

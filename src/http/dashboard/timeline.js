@@ -14,7 +14,7 @@ function change(one) {
 export function show(place, { explained }) {
   if (!explained) return;
   const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.dataset.epoch));
-  const silent = explained.silent.map((one) => h("p", { class: "warn" }, `${one.name} was not heard: ${one.why}`));
+  const silent = explained.silent.map((one) => h("p", { class: "warn" }, `${one.name} did not answer: ${one.why}`));
   refresh(place, ...silent, h("ol", { class: "changes" }, explained.changes.map(change)));
   for (const one of place.querySelectorAll("details")) one.open = open.has(one.dataset.epoch);
 }

@@ -207,7 +207,7 @@ async fn repeat(
         StatusCode::OK => None,
         _ => serde_json::from_str(&text).ok(),
     };
-    let unknown = outcome_unknown("the leader took the line, and its answer cannot be read");
+    let unknown = outcome_unknown("the leader accepted the line, and its answer is unreadable");
     for (number, _) in chunk.lines() {
         match refusal.clone() {
             Some(mut problem) => {

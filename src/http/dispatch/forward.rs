@@ -95,7 +95,7 @@ pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<F
             Some(sent) => sent,
             None => unanswered(what, leader, &"a wall has come between"),
         },
-        () = is_replaced(context, leader, late) => unanswered(what, leader, &"another node leads by now"),
+        () = is_replaced(context, leader, late) => unanswered(what, leader, &"another node now leads"),
     }
 }
 
@@ -140,7 +140,7 @@ async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwa
         // This error alone shows that no byte of the call has left. A time-out or a broken connection does
         // not.
         Err(error) if error.is_connect() => Ok(Forwarded::NotSent),
-        Err(error) if error.is_builder() => Err(Problem::field("path", "the path cannot be passed on")),
+        Err(error) if error.is_builder() => Err(Problem::field("path", "the path cannot be forwarded")),
         Err(error) => unanswered(what, leader, &error),
     }
 }
@@ -180,14 +180,14 @@ async fn answer(method: &Method, response: reqwest::Response) -> Result<Response
 }
 
 fn unanswered(what: What<'_>, leader: NodeId, error: &dyn Display) -> Result<Forwarded, Problem> {
-    tracing::debug!(leader = leader.0, %error, "a call that was passed on brought no answer");
+    tracing::debug!(leader = leader.0, %error, "a forwarded call got no answer");
     match what.kind {
         _ if what.may_repeat => Ok(Forwarded::Unanswered),
         CallKind::Read => {
             Err(Problem::new(Code::NoLeader, format!("node {} leads and does not answer", leader.0)))
         }
         CallKind::Write | CallKind::Order => {
-            Err(outcome_unknown(&format!("node {} took the call and did not answer", leader.0)))
+            Err(outcome_unknown(&format!("node {} accepted the call and did not answer", leader.0)))
         }
     }
 }

@@ -73,7 +73,7 @@ where
     F: Future<Output = Result<T, CallFailure>>,
 {
     let mut unanswered = false;
-    let unknown = || outcome_unknown("a leader that has been replaced took the call and did not answer");
+    let unknown = || outcome_unknown("a former leader accepted the call and did not answer");
     match find(context, request, kind, no_forward, local, &mut unanswered).await {
         // The refusal is about the last attempt. An earlier one was sent and not answered, so of the whole
         // call it is not known whether it was applied (P15, "another leader").

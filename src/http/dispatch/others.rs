@@ -95,7 +95,8 @@ async fn call(
     question: &Question<'_>,
     mut headers: HeaderMap,
 ) -> Result<Bytes, Silence> {
-    let url = context.url(member.id).ok_or_else(|| Silence::over("it belongs to the cluster no more"))?;
+    let url =
+        context.url(member.id).ok_or_else(|| Silence::over("it is no longer a member of the cluster"))?;
     if let Some(shown) = question.shown.get(AUTHORIZATION) {
         headers.insert(AUTHORIZATION, shown.clone());
     }
@@ -109,12 +110,12 @@ async fn call(
         sending = sending.header(CONTENT_TYPE, JSON).body(body.clone());
     }
     let mut response = sending.send().await.map_err(|error| match error.is_connect() {
-        true => Silence::over("it cannot be connected to"),
-        false => Silence::open("its answer did not come"),
+        true => Silence::over("cannot connect to it"),
+        false => Silence::open("its answer did not arrive"),
     })?;
     let status = response.status();
     if status != StatusCode::OK {
-        return Err(Silence::over(format!("it answers {}", status.as_u16())));
+        return Err(Silence::over(format!("it answered {}", status.as_u16())));
     }
     let mut answer = BytesMut::new();
     // The node has answered, so the call is over there, even if this node cannot read the answer.

@@ -34,14 +34,15 @@ pub fn document() -> Value {
         "info": {
             "title": "Eldest",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Any node takes any call. Names in paths are percent-encoded, slashes included. Errors are problems (RFC 9457): \
-                            tell them apart by their code.",
+            "description": "Any node accepts any call. Names in paths are percent-encoded, including slashes. \
+                Errors are problems (RFC 9457): distinguish them by their code.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "the admin token, or a client's"}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "the admin token, \
+                or a client's token"}},
         },
     })
 }
@@ -55,7 +56,7 @@ fn described(operation: &Operation) -> Value {
     }
     if method == "PUT" {
         let mut made = good.clone();
-        made["description"] = "it was not there before".into();
+        made["description"] = "it did not exist before".into();
         responses.insert("201".to_string(), made);
     }
     responses.insert(status.to_string(), good);

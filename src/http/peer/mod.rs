@@ -92,7 +92,7 @@ struct PeerRequest<'a> {
 impl PeerEndpoint {
     pub fn new(context: &Context) -> PeerEndpoint {
         let mut own = [0; 32];
-        getrandom::fill(&mut own).expect("the node has drawn its boot from the same source");
+        getrandom::fill(&mut own).expect("the boot id has been drawn from the same source of random numbers");
         let setup = &context.setup;
         let me = setup.settings.me;
         PeerEndpoint {
@@ -144,7 +144,7 @@ impl PeerEndpoint {
         let theirs = &request.head;
         if theirs.name != self.cluster.name {
             let detail = format!(
-                "this node is of the cluster {:?}, the caller of {:?}",
+                "this node belongs to the cluster {:?}, the caller to {:?}",
                 self.cluster.name, theirs.name
             );
             return Err(Problem::new(Code::WrongCluster, detail));
@@ -161,7 +161,7 @@ impl PeerEndpoint {
         }
         // In safe mode the protocol itself informs a node that it is not a member, because it knows since when (P43).
         if self.mode == Mode::Available && self.setup.member(from).is_none() {
-            let detail = format!("node {} is no other node of this topology", from.0);
+            let detail = format!("node {} is not another node of this topology", from.0);
             return Err(Problem::new(Code::WrongCluster, detail));
         }
         if from == self.me {
@@ -171,8 +171,9 @@ impl PeerEndpoint {
         let (own, formed) = (self.setup.known().cluster, request.sender.cluster);
         if own.is_known() && formed.is_known() && own != formed {
             let detail = format!(
-                "this node is of the cluster {own}, the caller of another one of the same name, {formed}, which was formed \
-                 apart: one of the two has an old data directory; stop it, move the directory away and start it again"
+                "this node belongs to the cluster {own}, the caller to another one of the same name, {formed}, \
+                    which was formed separately: one of the two has an old data directory; stop it, move the \
+                    directory away and start it again"
             );
             return Err(Problem::new(Code::WrongCluster, detail));
         }
@@ -190,7 +191,8 @@ impl PeerEndpoint {
         // (P9).
         let by_file = self.mode == Mode::Available || (!own.is_known() && !formed.is_known());
         if others && by_file {
-            let detail = "the caller's topology file and this node's name different nodes, and no log says who is right";
+            let detail = "the topology files of the caller and of this node name different nodes, and no log \
+                tells which is right";
             return Err(Problem::new(Code::ModeMismatch, detail));
         }
         Ok(())
@@ -403,7 +405,7 @@ async fn read(body: Body) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(_)) => {
-            Err(Problem::new(Code::BodyTooLarge, "no batch of ours is that large, or it broke off"))
+            Err(Problem::new(Code::BodyTooLarge, "the batch is larger than any node sends, or it broke off"))
         }
         Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
     }
@@ -416,15 +418,15 @@ fn unreadable(error: WireError) -> Problem {
 /// With TLS a node's certificate identifies it. Without TLS the sender in the call counts, together with the cluster's secret.
 /// A client's certificate lets a connection in and names no node (`docs/security.md`).
 fn check_certificate(caller: Option<Certified>, from: NodeId) -> Result<(), Problem> {
-    let says = || format!("the call says that it comes from node {}", from.0);
+    let says = || format!("the call claims to come from node {}", from.0);
     let detail = match caller {
         None => return Ok(()),
         Some(Certified { node: Some(node) }) if node == from.0 => return Ok(()),
         Some(Certified { node: Some(node) }) => {
-            format!("{}, and its certificate is that of node {node}", says())
+            format!("{}, but its certificate is that of node {node}", says())
         }
         Some(Certified { node: None }) => {
-            format!("{}, and it comes without a certificate of a node of this cluster", says())
+            format!("{}, but has no certificate of a node of this cluster", says())
         }
     };
     Err(Problem::new(Code::Forbidden, detail))

@@ -75,7 +75,7 @@ fn read(mut pieces: mpsc::Receiver<Bytes>, most: u64) -> Result<Receiving, Probl
     while let Some(piece) = pieces.blocking_recv() {
         bytes += piece.len() as u64;
         if bytes > most {
-            let detail = format!("a difference of states has at most {most} bytes");
+            let detail = format!("a state transfer has at most {most} bytes");
             return Err(Problem::new(Code::BodyTooLarge, detail));
         }
         receiving.take(&piece).map_err(|error| broken(&error.to_string()))?;
@@ -126,14 +126,14 @@ async fn verify(
     }
     match mac {
         Some(mac) if blake3::Hash::from_slice(&tail).is_ok_and(|given| given == mac.finalize()) => Ok(()),
-        Some(_) => Err(Problem::new(Code::Unauthorized, "the stream does not prove that it is whole")),
+        Some(_) => Err(Problem::new(Code::Unauthorized, "the stream does not prove that it is complete")),
         None => Ok(()),
     }
 }
 
 pub fn problem(error: &SnapshotError) -> Problem {
     match error.is_full() {
-        true => Problem::new(Code::DiskFull, "this node has no room for the snapshot"),
+        true => Problem::new(Code::DiskFull, "this node has no space for the snapshot"),
         false => broken(&error.to_string()),
     }
 }
@@ -143,7 +143,7 @@ fn unreadable(error: &LoadError) -> Problem {
 }
 
 fn broken(why: &str) -> Problem {
-    Problem::field("body", format!("the state cannot be taken: {why}"))
+    Problem::field("body", format!("the state was rejected: {why}"))
 }
 
 #[cfg(test)]

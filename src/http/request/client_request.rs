@@ -40,13 +40,13 @@ impl CallKind {
     pub fn late(self, mode: Mode) -> Problem {
         let code = match (self, mode) {
             (CallKind::Write | CallKind::Order, _) => {
-                return outcome_unknown("the time is up and there is no verdict");
+                return outcome_unknown("the call timed out before it was decided");
             }
             (CallKind::Read, Mode::Safe) => Code::NoQuorum,
             // In available mode no read waits for a majority.
             (CallKind::Read, Mode::Available) => Code::NoLeader,
         };
-        Problem::new(code, "the time is up and nothing was read")
+        Problem::new(code, "the call timed out before anything was read")
     }
 }
 

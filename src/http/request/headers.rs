@@ -46,7 +46,7 @@ pub fn secret(headers: &HeaderMap) -> Result<Option<SecretHash>, Problem> {
     let Some(value) = headers.get(SECRET) else { return Ok(None) };
     match value.to_str() {
         Ok(text) if (1..=SECRET_MOST).contains(&text.len()) => Ok(Some(SecretHash::of(text))),
-        _ => Err(Problem::field("Eldest-Secret", "it has 1 to 256 visible ASCII characters")),
+        _ => Err(Problem::field("Eldest-Secret", "it must have 1 to 256 visible ASCII characters")),
     }
 }
 
@@ -83,13 +83,17 @@ pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, P
         (Some(Tags::Any), None) => Ok(DocCondition::Present),
         (Some(Tags::Listed(tags)), None) => match tags.as_slice() {
             [Tag { weak: false, text }] => Ok(DocCondition::Rev((*text).into())),
-            [_] => Err(wrong(IF_MATCH, "a weak tag never matches; send the ETag as it was given, \"rev\"")),
+            [_] => {
+                Err(wrong(IF_MATCH, "a weak tag never matches; send the ETag as you received it, \"rev\""))
+            }
             _ => Err(wrong(IF_MATCH, "a write can depend on one revision; send a single tag")),
         },
         (None, Some(Tags::Any)) if method == Method::PUT => Ok(DocCondition::Absent),
-        (None, Some(Tags::Any)) => Err(wrong(IF_NONE_MATCH, "what is absent cannot be deleted")),
+        (None, Some(Tags::Any)) => {
+            Err(wrong(IF_NONE_MATCH, "a document that does not exist cannot be deleted"))
+        }
         (None, Some(Tags::Listed(_))) => {
-            Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet"))
+            Err(wrong(IF_NONE_MATCH, "on a write only * is allowed: the document must not exist"))
         }
     }
 }
@@ -114,7 +118,7 @@ pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.contains_key(IF_ROLE) {
         true => Err(Problem::field(
             "If-Role",
-            "PUT and DELETE of a document take it; a command takes if_role and role_token",
+            "it is for PUT and DELETE of a document; in a command use if_role and role_token",
         )),
         false => Ok(()),
     }
@@ -141,16 +145,15 @@ pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
 fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags<'_>>, Problem> {
     let mut found: Option<Tags> = None;
     for line in headers.get_all(&name) {
-        let tags = line_of_tags(line).ok_or_else(|| {
-            wrong(name.clone(), "write * or tags in double quotes, as the ETag gave them: \"12\"")
-        })?;
+        let tags = line_of_tags(line)
+            .ok_or_else(|| wrong(name.clone(), "write * or tags in double quotes, as in the ETag: \"12\""))?;
         found = match (found, tags) {
             (None, tags) => Some(tags),
             (Some(Tags::Listed(mut before)), Tags::Listed(more)) => {
                 before.extend(more);
                 Some(Tags::Listed(before))
             }
-            _ => return Err(wrong(name, "* stands alone")),
+            _ => return Err(wrong(name, "* must be alone")),
         };
     }
     Ok(found)

@@ -235,7 +235,7 @@ impl Commands {
     /// Returns why reading stopped before the end of the body, if a line is too long and all lines before it were taken.
     pub fn overlong(&self) -> Option<Problem> {
         let most = self.lines.line_most;
-        let detail = format!("the line has more than {most} bytes; nothing that follows is read");
+        let detail = format!("the line has more than {most} bytes; nothing after it is read");
         let is_next = self.lines.is_overlong() && !self.lines.has_lines();
         is_next.then(|| Problem::new(Code::BodyTooLarge, detail).with("most", most))
     }
@@ -264,7 +264,7 @@ impl Commands {
 }
 
 fn silent() -> Problem {
-    Problem::new(Code::RequestTimeout, "no whole line has come for too long; the stream ends here")
+    Problem::new(Code::RequestTimeout, "no complete line arrived in time; the stream ends here")
 }
 
 #[cfg(test)]

@@ -56,19 +56,20 @@ pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     if second.is_some() {
         return Err(Problem::field("Host", "send one Host header, not several"));
     }
-    let given =
-        given.map(|host| host.to_str().map_err(|_| Problem::field("Host", "it is no name"))).transpose()?;
+    let given = given
+        .map(|host| host.to_str().map_err(|_| Problem::field("Host", "it is not a host name")))
+        .transpose()?;
     let target = request.uri().authority().map(|authority| authority.as_str());
     let authority = match (request.version(), target, given) {
         (Version::HTTP_2, Some(target), given) => {
             if given.is_some_and(|given| !given.eq_ignore_ascii_case(target)) {
-                return Err(Problem::field("Host", "it is another than :authority"));
+                return Err(Problem::field("Host", "it differs from :authority"));
             }
             Some(target)
         }
         (Version::HTTP_2 | Version::HTTP_10, None, given) => given,
         (_, Some(_), _) => {
-            let detail = "this node is no proxy: write the path alone, and the name in Host";
+            let detail = "this node is not a proxy: send only the path, and the name in Host";
             return Err(Problem::field("path", detail));
         }
         (_, None, None) => return Err(Problem::field("Host", "HTTP/1.1 needs a Host header")),
@@ -100,8 +101,8 @@ impl Web {
         if known || is_member(&name) {
             return Ok(());
         }
-        let detail = "Host is no name of this node: call it by an address or by a name of the topology, or list the name \
-                      in allowed_hosts";
+        let detail = "Host is not a name of this node: call it by an address or by a name of the topology, or \
+            list the name in allowed_hosts";
         Err(Problem::new(Code::Forbidden, detail).with("field", "Host").with("setting", "allowed_hosts"))
     }
 
@@ -138,7 +139,7 @@ fn is_own<B>(origin: &str, request: &Request<B>) -> bool {
 }
 
 fn foreign(field: &'static str) -> Problem {
-    let detail = "a page of another origin asks for this, and its origin is not in allowed_origins";
+    let detail = "a page of another origin sent this, and its origin is not in allowed_origins";
     Problem::new(Code::Forbidden, detail).with("field", field).with("setting", "allowed_origins")
 }
 

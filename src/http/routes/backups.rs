@@ -97,7 +97,8 @@ fn takes_no_key(parts: &Parts) -> Result<(), Problem> {
     match parts.headers.contains_key(IDEMPOTENCY_KEY) {
         false => Ok(()),
         true => {
-            let detail = "a backup that is taken in has no key: if the outcome is unknown, read what is there before it is sent again";
+            let detail = "a restore takes no idempotency key: if the outcome is unknown, read the data before \
+                sending the backup again";
             Err(Problem::field("Idempotency-Key", detail))
         }
     }
@@ -109,7 +110,7 @@ impl Word {
         let replaces_other = match query.more("other_cluster") {
             None | Some("false") => false,
             Some("true") => true,
-            Some(_) => return Err(Problem::field("other_cluster", "other_cluster is true or false")),
+            Some(_) => return Err(Problem::field("other_cluster", "other_cluster must be true or false")),
         };
         let floor = query.more("token_floor").map(floor).transpose()?;
         Ok(Word { replaces_other, floor })
@@ -120,7 +121,7 @@ impl Word {
         let token = steps.guard.token;
         if self.floor.is_some_and(|floor| floor < token) {
             let detail = format!(
-                "the backup itself has given the token {token}: no token that was ever given may be greater than token_floor"
+                "the backup contains the token {token}: token_floor must not be less than any token ever granted"
             );
             return Err(Problem::field("token_floor", detail));
         }
@@ -134,7 +135,7 @@ fn floor(text: &str) -> Result<u64, Problem> {
     let floor = text.parse().ok().filter(|floor| digits && (1..=TOKEN_FLOOR_MOST).contains(floor));
     let detail = || {
         format!(
-            "token_floor is an integer from 1 to {TOKEN_FLOOR_MOST}, the microsecond in which the year 2200 begins"
+            "token_floor must be an integer from 1 to {TOKEN_FLOOR_MOST}, the microsecond in which the year 2200 begins"
         )
     };
     floor.ok_or_else(|| Problem::field("token_floor", detail()))
@@ -209,7 +210,7 @@ fn bad(error: &BadBackup) -> Problem {
 
 /// The task ended without a result, and the steps may be with the loop: the outcome is not known.
 fn lost() -> Problem {
-    outcome_unknown("taking the backup in broke off")
+    outcome_unknown("the restore was interrupted")
 }
 
 // The whole state as one text, for an operator to keep: the state that this node has applied, or that of the leader. The call is an order,

@@ -39,7 +39,7 @@ const ANSWERS_MOST: usize = 1;
 
 pub async fn run(context: Arc<Context>, request: Request) -> Answer {
     if request.headers().contains_key(IDEMPOTENCY_KEY) {
-        let detail = "each line has a key of its own: its member idempotency_key";
+        let detail = "each line has its own key: its member idempotency_key";
         return Err(Problem::field("Idempotency-Key", detail));
     }
     if request.headers().contains_key(FORWARDED) {
@@ -148,7 +148,7 @@ async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, 
 async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
     let ClientRequest { parts, body, .. } = ClientRequest::from_request(request, context).await?;
     let Some(chunk) = Chunk::whole(body, first_line(&parts.headers)) else {
-        let detail = format!("what is passed on has at most {CHUNK_LINES} lines");
+        let detail = format!("a forwarded chunk has at most {CHUNK_LINES} lines");
         return Err(Problem::new(Code::BodyTooLarge, detail).with("most", CHUNK_LINES));
     };
     let (count, decided) = (chunk.len(), decide(context, &parts, false, chunk).await);

@@ -79,7 +79,7 @@ fn name(request: &ClientRequest) -> Result<String, Problem> {
     let name = name_after(request.path(), PREFIX, "name")?;
     match name.len() <= NAME_MOST {
         true => Ok(name.into_owned()),
-        false => Err(Problem::field("name", format!("a channel's name has at most {NAME_MOST} bytes"))),
+        false => Err(Problem::field("name", format!("a channel name must have at most {NAME_MOST} bytes"))),
     }
 }
 
@@ -200,8 +200,8 @@ fn written(format: Format, message: &Bytes) -> Bytes {
 
 fn end(format: Format, over: ChannelOver) -> Bytes {
     match over {
-        ChannelOver::TooSlow => format.end("too_slow", "messages were read more slowly than they came"),
-        ChannelOver::Stopping => format.end("stopping", "this node is about to end; listen at another one"),
+        ChannelOver::TooSlow => format.end("too_slow", "messages were read more slowly than they arrived"),
+        ChannelOver::Stopping => format.end("stopping", "this node is stopping; subscribe at another one"),
     }
 }
 

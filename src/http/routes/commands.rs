@@ -73,5 +73,5 @@ pub async fn election(State(context): State<Arc<Context>>, request: ClientReques
 }
 
 fn missing(what: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("there is no {what} of that name"))
+    Problem::new(Code::NotFound, format!("there is no {what} with that name"))
 }

@@ -35,7 +35,7 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
         let id = name_after(request.path(), PREFIX, "id")?;
         match store.conflict(&id) {
             Some(conflict) => Ok(answer::stored(&conflict)),
-            None => Err(Problem::new(Code::NotFound, "there is no conflict of that id")),
+            None => Err(Problem::new(Code::NotFound, "there is no conflict with that id")),
         }
     })
     .await
@@ -66,11 +66,11 @@ fn ids_of<'a>(query: &Query<'a>) -> Result<Cow<'a, str>, Problem> {
     let Some(kind) = query.kind.as_deref() else {
         return match query.prefix {
             None => Ok(Cow::Borrowed("")),
-            Some(_) => Err(Problem::field("prefix", "a prefix of what? kind says it, such as kind=doc")),
+            Some(_) => Err(Problem::field("prefix", "prefix needs a kind, such as kind=doc")),
         };
     };
     if !KINDS.contains(&kind) {
-        return Err(Problem::field("kind", format!("kind is one of {}", KINDS.join(", "))));
+        return Err(Problem::field("kind", format!("kind must be one of {}", KINDS.join(", "))));
     }
     let prefix = query.prefix.as_deref().unwrap_or_default();
     Ok(Cow::Owned(match kind {

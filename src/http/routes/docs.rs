@@ -149,7 +149,7 @@ fn find_one(store: &Store, request: &ClientRequest, _: &Query) -> Result<Page, P
 
 fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[KnownLease]) -> Answer {
     let Some(doc) = store.doc(&key_in(request)?) else {
-        return Err(Problem::new(Code::NotFound, "there is no document of that key"));
+        return Err(Problem::new(Code::NotFound, "there is no document with that key"));
     };
     let left = known.first().and_then(|known| known.left);
     let (ttl, with) = (doc.ttl(), doc.with());

@@ -137,7 +137,7 @@ async fn ask(
     let said = ask_others(context, &question, |_, _| ()).await;
     let parsed = said.into_iter().map(|(member, said)| {
         let value = said.map_err(|silence| silence.why).and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|_| "its answer is no JSON".to_string())
+            serde_json::from_slice(&bytes).map_err(|_| "its answer is not JSON".to_string())
         });
         (member.id.0, member.name, value)
     });
@@ -148,10 +148,10 @@ async fn ask(
 /// While nodes change addresses, one of them may answer where another one is expected.
 fn read(id: u32, value: Value) -> Result<Explained, String> {
     let explained: Explained = serde_json::from_value(value)
-        .map_err(|_| "its answer cannot be read: is it an older version?".to_string())?;
+        .map_err(|_| "its answer is unreadable: does it run an older version?".to_string())?;
     match explained.node == id {
         true => Ok(explained),
-        false => Err(format!("node {} answers in its place", explained.node)),
+        false => Err(format!("node {} answered at its address", explained.node)),
     }
 }
 
@@ -195,7 +195,7 @@ impl Told<'_> {
                 Some(next) => format!("{died}, {} would lead", self.name(next)),
                 None => {
                     format!(
-                        "{died}, nobody could be elected: {} of the {} votes needed would be left",
+                        "{died}, no node could be elected: {} of the {} votes needed would be left",
                         heir.votes, leader.needed
                     )
                 }

@@ -64,7 +64,7 @@ fn kinds(text: &str) -> Result<Kinds, Problem> {
     let kind = |name: &str| {
         Kind::from_name(name).ok_or_else(|| {
             let known = Kind::ALL.map(Kind::name).join(", ");
-            Problem::field("kinds", format!("kinds is a list of some of {known}, with commas between them"))
+            Problem::field("kinds", format!("kinds must be a comma-separated list of {known}"))
         })
     };
     text.split(',').map(kind).collect::<Result<Vec<_>, _>>().map(Kinds::of)
@@ -80,7 +80,7 @@ fn since(field: &str, text: &str, mode: Mode) -> Result<Option<Since>, Problem> 
             Mode::Safe => "12 or 12.3",
             Mode::Available => "7.1@12 or 7.1@12.3",
         };
-        Problem::field(field, format!("no event of this cluster has such an id; one looks like {example}"))
+        Problem::field(field, format!("not an event id of this cluster; write one like {example}"))
     };
     Since::parse(text, mode == Mode::Available).map(Some).ok_or_else(wrong)
 }
@@ -114,11 +114,11 @@ impl From<Refused> for Problem {
         match refused {
             Refused::Ahead => Problem::new(
                 Code::CatchingUp,
-                "this node has yet to reach the event named; ask another one, or later",
+                "this node has not reached that event yet; ask another node, or try again later",
             ),
             Refused::Compacted { oldest } | Refused::OtherHistory { oldest } => {
-                let detail = "what follows the event named is not kept here, or is of another history; \
-                              read what you need anew, and go on from now or from the oldest id";
+                let detail = "the events after that one are no longer kept here, or belong to another history; \
+                    read the data again, and continue from now or from the oldest id";
                 Problem::new(Code::FeedCompacted, detail).with("oldest", oldest.to_string())
             }
             Refused::Closed => Denied::Stopping.into(),
@@ -177,11 +177,11 @@ async fn next(
             }
             (Next::Over(Over::TooSlow), format) => {
                 let detail =
-                    "what comes next is not kept any more: events were read more slowly than they came";
+                    "the next events are no longer kept: events were read more slowly than they arrived";
                 (format.end("too_slow", detail), false)
             }
             (Next::Over(Over::Stopping), format) => {
-                (format.end("stopping", "this node is about to end; go on at another one"), false)
+                (format.end("stopping", "this node is stopping; continue at another one"), false)
             }
         };
     };

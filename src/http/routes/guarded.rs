@@ -206,7 +206,7 @@ async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> 
     if !context.refused.add(origin, Instant::now()) {
         return Err(Unknown::not_counted(Refused::too_many()));
     }
-    let detail = "nobody knows the credential that is shown: it is wrong, was revoked, or has ended";
+    let detail = "the credential is invalid, revoked or expired";
     Err(Unknown { answer: unauthorized(detail).into_response(), counts: true })
 }
 

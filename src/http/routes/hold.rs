@@ -145,7 +145,7 @@ fn claim(query: &Query) -> Result<Map<String, Value>, Problem> {
     }
     for name in ["ttl_ms", "wait_ms", "priority"] {
         if let Some(text) = query.more(name) {
-            let number: i64 = text.parse().map_err(|_| Problem::field(name, "is no whole number"))?;
+            let number: i64 = text.parse().map_err(|_| Problem::field(name, "must be an integer"))?;
             claim.insert(name.to_string(), number.into());
         }
     }
@@ -208,8 +208,7 @@ impl Holding {
 
     fn stop(&mut self) -> Bytes {
         self.end = Some(End::Stopping);
-        self.format
-            .end("stopping", "this node is about to end and gives the role back; hold it at another one")
+        self.format.end("stopping", "this node is stopping and releases the role; hold it at another one")
     }
 
     /// Gives the role back in a separate task, which continues even if the stream is dropped.

@@ -105,8 +105,8 @@ async fn check_address(context: &Context, change: &MemberChange) -> Result<(), P
             Stranger::NoNode | Stranger::Another(_) => "another_node",
         };
         let detail = format!(
-            "{address} is not taken for node {}: {stranger}. Start the node there first, or add it whatever answers there \
-             (\"force\": true, --force)",
+            "node {} was not found at {address}: {stranger}. Start the node there first, or add it without this \
+                check (\"force\": true, --force)",
             id.0
         );
         Problem::new(Code::RuleViolated, detail).with("rule", rule)
@@ -128,7 +128,7 @@ impl Change {
                 let id = node("add.id", added.id)?;
                 let name = added.name.unwrap_or_else(|| format!("n{}", id.0));
                 if name.is_empty() || name.len() > NAME_MOST || name.contains(char::is_control) {
-                    let detail = format!("a name has 1 to {NAME_MOST} bytes, no control characters");
+                    let detail = format!("a name must have 1 to {NAME_MOST} bytes and no control characters");
                     return Err(Problem::field("add.name", detail));
                 }
                 let address = address("add.address", &added.address)?;
@@ -141,7 +141,7 @@ impl Change {
                 let (id, address) = (node("move.id", moved.id)?, address("move.address", &moved.address)?);
                 Ok(MemberChange::Move { id, address })
             }
-            _ => Err(Problem::field("add", "one of add, remove and move says what to change, and only one")),
+            _ => Err(Problem::field("add", "give exactly one of add, remove and move")),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Change {
 fn node(field: &str, id: u32) -> Result<NodeId, Problem> {
     match (1..=ID_MOST).contains(&id) {
         true => Ok(NodeId(id)),
-        false => Err(Problem::field(field, format!("a node's id is a number from 1 to {ID_MOST}"))),
+        false => Err(Problem::field(field, format!("a node's id must be an integer from 1 to {ID_MOST}"))),
     }
 }
 
@@ -157,6 +157,6 @@ fn node(field: &str, id: u32) -> Result<NodeId, Problem> {
 fn address(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     match Address::parse_called(text) {
         Ok(address) => Ok(address.to_string().into()),
-        Err(why) => Err(Problem::field(field, format!("{text:?} is no address of a node: {why}"))),
+        Err(why) => Err(Problem::field(field, format!("{text:?} is not a node's address: {why}"))),
     }
 }

@@ -61,11 +61,16 @@ fn about(page: &mut MetricsPage, measures: &Measures) {
         ("node", status.node.id.to_string()),
         ("name", status.node.name.clone()),
     ];
-    page.family("eldest_info", SampleKind::Gauge, "1, with what this node is.", [(labels, 1.0)]);
+    page.family(
+        "eldest_info",
+        SampleKind::Gauge,
+        "Always 1; the labels describe this node.",
+        [(labels, 1.0)],
+    );
     let flags = [
-        ("eldest_admitted", "Whether this node's disk counts.", status.admitted),
-        ("eldest_disk_full", "Whether the disk has no room for writes.", status.disk_full),
-        ("eldest_service_down", "Whether an operator holds writes.", status.service_down),
+        ("eldest_admitted", "Whether this node's disk votes.", status.admitted),
+        ("eldest_disk_full", "Whether the disk is full.", status.disk_full),
+        ("eldest_service_down", "Whether an operator has stopped client writes.", status.service_down),
         ("eldest_needs_attention", "Whether `eldest status` has a remark.", status.remark.is_some()),
     ];
     for (name, help, is) in flags {
@@ -91,14 +96,14 @@ fn leadership(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
     page.family(
         "eldest_leader_changes_total",
         SampleKind::Counter,
-        "How often this node gave a leader up or stopped leading, by reason.",
+        "Times this node gave up a leader or stopped leading, by reason.",
         changes,
     );
     let leaderless = numbers.leaderless().as_secs_f64();
     page.number(
         "eldest_leaderless_seconds_total",
         SampleKind::Counter,
-        "How long this node knew of no leader.",
+        "Time this node knew no leader.",
         leaderless,
     );
 }
@@ -112,10 +117,10 @@ fn log(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
         ("eldest_snapshot_id", "Newest snapshot.", status.snapshot_id),
         (
             "eldest_uncommitted_bytes",
-            "Appended here as the leader, and not committed.",
+            "Bytes appended here as the leader and not yet committed.",
             measures.uncommitted_bytes as u64,
         ),
-        ("eldest_unsynced_messages", "Messages that wait for this node's disk.", measures.unsynced as u64),
+        ("eldest_unsynced_messages", "Messages waiting for this node's disk.", measures.unsynced as u64),
     ];
     gauges(page, positions);
     let histograms = [
@@ -126,10 +131,10 @@ fn log(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
         ),
         (
             "eldest_sync_duration_seconds",
-            "From a round's way to the disk to its being durable.",
+            "From the start of a round's disk write until it is durable.",
             &numbers.syncs,
         ),
-        ("eldest_snapshot_duration_seconds", "From the order of a snapshot to its end.", &numbers.snapshots),
+        ("eldest_snapshot_duration_seconds", "From the start of a snapshot to its end.", &numbers.snapshots),
     ];
     for (name, help, histogram) in histograms {
         page.histograms(name, help, "", [("", histogram)]);
@@ -141,7 +146,7 @@ fn log(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
             &numbers.snapshot_failures,
         ),
         ("eldest_state_divergences_total", "States found to differ between nodes.", &numbers.diverged),
-        ("eldest_merges_total", "Sides of a split that became one with this one.", &numbers.merges),
+        ("eldest_merges_total", "Sides of a split that merged with this one.", &numbers.merges),
     ];
     for (name, help, counter) in counters {
         page.number(name, SampleKind::Counter, help, counter.get() as f64);
@@ -159,35 +164,35 @@ fn members(page: &mut MetricsPage, measures: &Measures) {
     page.family(
         "eldest_peer_reachable",
         SampleKind::Gauge,
-        "Whether calls of this node reach the other.",
+        "Whether this node's calls reach the other node.",
         reachable,
     );
     let heard = others().filter_map(|member| Some((peer(member.id), member.last_heard_ms? as f64 / 1e3)));
     page.family(
         "eldest_peer_last_heard_seconds",
         SampleKind::Gauge,
-        "How long ago the other was heard here.",
+        "Time since this node last heard from the other node.",
         heard,
     );
     let lag = others().filter_map(|member| Some((peer(member.id), member.lag? as f64)));
     page.family(
         "eldest_peer_lag_records",
         SampleKind::Gauge,
-        "Records that the leader has and the other has not.",
+        "Records that the other node is behind the leader.",
         lag,
     );
     let trouble = others().map(|member| (peer(member.id), f64::from(u8::from(member.trouble.is_some()))));
     page.family(
         "eldest_peer_trouble",
         SampleKind::Gauge,
-        "Whether calls from or to the other are refused.",
+        "Whether calls from or to the other node are refused.",
         trouble,
     );
     let trips = measures.round_trips.iter().map(|(id, took)| (peer(*id), took.as_secs_f64()));
     page.family(
         "eldest_peer_round_trip_seconds",
         SampleKind::Gauge,
-        "What the last beats took, there and back.",
+        "Round-trip time of recent heartbeats.",
         trips,
     );
 }
@@ -198,18 +203,18 @@ fn state(page: &mut MetricsPage, measures: &Measures) {
     let numbers = [
         (
             "eldest_conflicts",
-            "Values that merges overrode and nobody has settled.",
+            "Values that merges overrode and that have not been applied or dropped.",
             measures.conflicts as u64,
         ),
         (
             "eldest_roles_waiting",
-            "Calls that wait for a role; known to the leader alone.",
+            "Calls waiting for a role; only the leader knows them.",
             measures.waiting_for_roles as u64,
         ),
-        ("eldest_state_bytes", "How large the state is.", measures.status.state_bytes),
+        ("eldest_state_bytes", "Size of the state.", measures.status.state_bytes),
         (
             "eldest_state_bytes_limit",
-            "How large it may become while this node leads.",
+            "Limit of the state's size while this node leads.",
             measures.status.state_bytes_most,
         ),
     ];
@@ -221,15 +226,15 @@ fn backups(page: &mut MetricsPage, numbers: &Numbers) {
     let gauges = [
         (
             "eldest_backup_every_seconds",
-            "How often this node keeps a copy of the state; 0: never.",
+            "Interval between copies of the state; 0: never.",
             backups.every().as_secs_f64(),
         ),
         (
             "eldest_backup_last_success_timestamp_seconds",
-            "When the newest copy was last known to be written, or to be up to date.",
+            "Time when the newest copy was last written or found up to date.",
             backups.last_success() as f64,
         ),
-        ("eldest_backup_bytes", "How large the last copy is.", backups.bytes() as f64),
+        ("eldest_backup_bytes", "Size of the newest copy.", backups.bytes() as f64),
     ];
     for (name, help, value) in gauges {
         page.number(name, SampleKind::Gauge, help, value);
@@ -246,12 +251,12 @@ fn backups(page: &mut MetricsPage, numbers: &Numbers) {
 fn readers(page: &mut MetricsPage, context: &Context) {
     let (events, bytes) = context.handle.feed().kept();
     let numbers = [
-        ("eldest_feed_readers", "Readers of the feed at this node.", context.handle.feed().readers() as u64),
-        ("eldest_feed_events", "Events that readers can go back to.", events as u64),
-        ("eldest_feed_bytes", "The same in bytes.", bytes as u64),
+        ("eldest_feed_readers", "Readers of the feed on this node.", context.handle.feed().readers() as u64),
+        ("eldest_feed_events", "Events kept for readers of the feed.", events as u64),
+        ("eldest_feed_bytes", "Bytes of the events kept for readers of the feed.", bytes as u64),
         (
             "eldest_channel_listeners",
-            "Listeners of channels at this node.",
+            "Subscribers of channels on this node.",
             context.handle.channels().listeners() as u64,
         ),
     ];
@@ -275,15 +280,15 @@ fn traffic(page: &mut MetricsPage, context: &Context) {
     page.family(
         "eldest_http_problems_total",
         SampleKind::Counter,
-        "Problems told to clients, by their code.",
+        "Problems sent to clients, by code.",
         problems,
     );
-    let help = "From a request's head to its answer's.";
+    let help = "From a request's head to its response's head.";
     page.histograms("eldest_http_request_duration_seconds", help, "route", traffic.took());
     let peers = traffic.peers.get() as f64;
-    page.number("eldest_peer_calls_total", SampleKind::Counter, "Calls of other nodes.", peers);
+    page.number("eldest_peer_calls_total", SampleKind::Counter, "Calls from other nodes.", peers);
     let lost = context.spans.lost() as f64;
-    page.number("eldest_spans_lost_total", SampleKind::Counter, "Spans that no collector took.", lost);
+    page.number("eldest_spans_lost_total", SampleKind::Counter, "Spans that no collector accepted.", lost);
 }
 
 /// Writes the use and the limit of each resource that callers can exhaust.
@@ -292,25 +297,25 @@ fn room(page: &mut MetricsPage, context: &Context) {
     let seats = context.seats.in_use();
     let class = |class: Class| vec![("class", class.name().to_string())];
     let used = seats.iter().map(|(of, used, _)| (class(*of), *used as f64));
-    page.family("eldest_http_calls", SampleKind::Gauge, "Calls of clients under way, by class.", used);
+    page.family("eldest_http_calls", SampleKind::Gauge, "Client calls in progress, by class.", used);
     let most = seats.iter().map(|(of, _, most)| (class(*of), *most as f64));
-    page.family("eldest_http_calls_limit", SampleKind::Gauge, "How many there may be.", most);
+    page.family("eldest_http_calls_limit", SampleKind::Gauge, "Limit of their number.", most);
     let (waiting, waiting_most) = context.waiting.in_use();
     let (connections, connections_most) = context.callers.connections();
     let (bytes, bytes_most) = context.callers.bytes();
     let numbers = [
-        ("eldest_http_leaderless_calls", "Calls that wait for leadership to settle.", waiting as u64),
-        ("eldest_http_leaderless_calls_limit", "How many there may be.", waiting_most as u64),
-        ("eldest_http_connections", "Open connections, without those of the reserve.", connections as u64),
-        ("eldest_http_connections_limit", "How many there may be.", connections_most as u64),
-        ("eldest_http_body_bytes", "Bodies and answers of clients that are held.", bytes as u64),
-        ("eldest_http_body_bytes_limit", "How much may be held.", bytes_most as u64),
+        ("eldest_http_leaderless_calls", "Calls waiting for leadership to settle.", waiting as u64),
+        ("eldest_http_leaderless_calls_limit", "Limit of their number.", waiting_most as u64),
+        ("eldest_http_connections", "Open connections, not counting the reserve.", connections as u64),
+        ("eldest_http_connections_limit", "Limit of their number.", connections_most as u64),
+        ("eldest_http_body_bytes", "Memory held for bodies and answers of clients.", bytes as u64),
+        ("eldest_http_body_bytes_limit", "Limit of that memory.", bytes_most as u64),
     ];
     gauges(page, numbers);
     page.number(
         "eldest_tls_handshakes_failed_total",
         SampleKind::Counter,
-        "TLS handshakes that came to nothing.",
+        "Failed TLS handshakes.",
         context.handshakes.count.get() as f64,
     );
 }

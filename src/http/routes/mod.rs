@@ -155,7 +155,7 @@ fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
 /// The table and the handlers are both part of this binary: a test builds a router from them.
 /// A row without a handler is a mistake of the program, and no call can cause it.
 fn unserved(method: &str, pattern: &str) -> ! {
-    unreachable!("no handler answers {method} {pattern}")
+    unreachable!("no handler for {method} {pattern}")
 }
 
 /// `…/{role}/hold` and `…/{role}/tie` answer with a stream, the others with one response.
@@ -183,7 +183,7 @@ async fn not_allowed(method: Method) -> Response<Body> {
     match method {
         Method::OPTIONS => StatusCode::OK.into_response(),
         method => {
-            let detail = format!("this route does not take {method}; Allow says what it takes");
+            let detail = format!("this route does not support {method}; see the Allow header");
             Problem::new(Code::MethodNotAllowed, detail).into_response()
         }
     }

@@ -82,10 +82,10 @@ pub async fn heartbeat(request: ClientRequest) -> Answer {
 
 pub async fn writesync(State(context): State<Arc<Context>>) -> Answer {
     if context.handle.pulse().leader() == Some(context.me()) {
-        let detail = "a leader sends this route and does not take it; write with POST /v1/commands";
+        let detail = "a leader sends this call and does not accept it; write with POST /v1/commands";
         return Err(Problem::new(Code::LeaderDoesNotTakeWritesync, detail));
     }
-    let detail = "only this node's leader writes to it this way; write with POST /v1/commands";
+    let detail = "only this node's leader may call this; write with POST /v1/commands";
     Err(Problem::new(Code::NotTheLeaderCalling, detail))
 }
 
@@ -102,7 +102,7 @@ pub async fn declare_capability(State(context): State<Arc<Context>>, request: Cl
 pub async fn recv_elect() -> Problem {
     Problem::new(
         Code::EnvelopeRequired,
-        "an approval binds a node of the cluster to its promise; nobody else can give one",
+        "an approval binds a node to its promise, so only a node of the cluster can give one",
     )
 }
 
@@ -117,10 +117,10 @@ pub async fn service_down(State(context): State<Arc<Context>>, request: ClientRe
     let Down { ttl_ms, reason } = request.object()?;
     let (ttl_ms, reason) = (ttl_ms.unwrap_or(TTL_DEFAULT_MS), reason.unwrap_or_default());
     if !(1..=TTL_MOST_MS).contains(&ttl_ms) {
-        return Err(Problem::field("ttl_ms", format!("ttl_ms is a number from 1 to {TTL_MOST_MS}")));
+        return Err(Problem::field("ttl_ms", format!("ttl_ms must be an integer from 1 to {TTL_MOST_MS}")));
     }
     if reason.len() > REASON_MOST || reason.contains(char::is_control) {
-        let detail = format!("reason is one line of at most {REASON_MOST} bytes");
+        let detail = format!("reason must be one line of at most {REASON_MOST} bytes");
         return Err(Problem::field("reason", detail));
     }
     let answer = json!({"service": "down", "ttl_ms": ttl_ms, "reason": reason});

@@ -138,7 +138,7 @@ fn find_process(store: &Store, request: &ClientRequest, _: &Query) -> Result<Pag
     let id = id_in(request.path())?;
     match store.process(&id) {
         Some(_) => Ok(Page { names: vec![LeaseName::Process(id)], next: None }),
-        None => Err(Problem::new(Code::NotFound, "there is no process of that id")),
+        None => Err(Problem::new(Code::NotFound, "there is no process with that id")),
     }
 }
 

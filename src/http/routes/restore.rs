@@ -47,8 +47,7 @@ pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Reques
     let cluster = &context.setup.cluster;
     if !context.setup.settings.is_available() {
         let mode = &cluster.mode;
-        let detail =
-            format!("the cluster runs in {mode} mode, in which there are never two histories to merge");
+        let detail = format!("the cluster runs in {mode} mode, which never has two histories to merge");
         return Err(Problem::new(Code::ModeMismatch, detail).with("mode", mode.as_str()));
     }
     let Written { position, reply, .. } = restore(context, &parts, body, merge_steps).await?;
@@ -101,5 +100,5 @@ async fn cut(text: Bytes, number: u64, how: Cut) -> Result<Steps, Problem> {
 }
 
 fn lost() -> Problem {
-    outcome_unknown("taking the document in broke off")
+    outcome_unknown("the restore was interrupted")
 }

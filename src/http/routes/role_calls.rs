@@ -129,7 +129,8 @@ impl Calls {
     /// Each call has the time of one call, counted from here: the stream itself lasts much longer.
     fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
         let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
-        let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
+        let uri: Uri =
+            target.parse().map_err(|_| Problem::field("role", "the role call cannot be forwarded"))?;
         let mut parts = self.head.clone();
         parts.uri = uri;
         let deadline = Instant::now() + self.context.limits.request_timeout;

@@ -55,7 +55,7 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
 
 fn posted(operation: &str) -> Problem {
     let detail = format!(
-        "{operation} is done by POST; of a role whose name ends so, encode the slash: %2F{operation}"
+        "{operation} needs POST; if the role's name ends like this, encode the slash: %2F{operation}"
     );
     Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, HeaderValue::from_static("POST"))
 }
@@ -98,7 +98,7 @@ fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
     let said = GivesBack { token: tenure.token, tie: tenure.tie };
     if request.parts.extensions.get().is_some_and(|proved: &GivesBack| *proved != said) {
-        return Err(Problem::new(Code::Forbidden, "the node has proved that it gives back another token"));
+        return Err(Problem::new(Code::Forbidden, "the node's proof is for another token"));
     }
     Ok(Tenure { secret: tenure.secret.or(request.secret()?), ..tenure })
 }
@@ -282,7 +282,7 @@ async fn check(context: &Arc<Context>, request: &ClientRequest) -> Answer {
     dispatch::read(context, request, &["token"], |store, request, query| {
         let role = role_in(without_operation(request))?;
         let token = query.more("token").ok_or_else(|| Problem::field("token", "token is missing"))?;
-        let token: u64 = token.parse().map_err(|_| Problem::field("token", "token is a whole number"))?;
+        let token: u64 = token.parse().map_err(|_| Problem::field("token", "token must be an integer"))?;
         let current = store.role(&role).map(|role| role.token);
         Ok(answer::data(&Checked { valid: current == Some(token), token: current }))
     })

@@ -72,7 +72,7 @@ pub async fn tie(
     let tenure = Tenure { secret: asked.secret()?, ..tenure(&query)? };
     let grace_ms = number(&query, "grace_ms")?.unwrap_or(GRACE.as_millis() as u64);
     if grace_ms > GRACE_MOST_MS {
-        return Err(Problem::field("grace_ms", format!("is 0 to {GRACE_MOST_MS}")));
+        return Err(Problem::field("grace_ms", format!("must be from 0 to {GRACE_MOST_MS}")));
     }
     let place = context.holds.take(asked.sharers())?;
     let connection = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>().cloned();
@@ -132,7 +132,7 @@ fn number(query: &Query, name: &'static str) -> Result<Option<u64>, Problem> {
     };
     match text.parse::<u64>() {
         Ok(number) if number < MOST => Ok(Some(number)),
-        _ => Err(Problem::field(name, "is no whole number")),
+        _ => Err(Problem::field(name, "must be an integer")),
     }
 }
 
@@ -157,7 +157,7 @@ impl Tied {
                 Err(_) => return self.format.sign_of_life(),
                 Ok(Err(_)) => {
                     self.ended = true;
-                    let detail = "this node is about to end; the lease goes on: tie it at another node";
+                    let detail = "this node is stopping; the lease continues: tie it at another node";
                     return self.format.end("stopping", detail);
                 }
                 // A new leader does not know the tie yet: the holder's next renewal names it.

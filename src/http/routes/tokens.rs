@@ -27,7 +27,8 @@ const SECRET_BYTES: usize = 32;
 
 pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     if request.parts.headers.contains_key(IDEMPOTENCY_KEY) {
-        let detail = "a token is shown once: an answer that was lost cannot be repeated, so revoke that token and make another";
+        let detail = "a token is shown only once: a lost answer cannot be repeated, so revoke that token and \
+            create another";
         return Err(Problem::field("Idempotency-Key", detail));
     }
     let no_forward = request.no_forward()?;
@@ -37,11 +38,11 @@ pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest)
 
 async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Body>, CallFailure> {
     let (id, secret) =
-        draw().ok_or_else(|| Problem::new(Code::CatchingUp, "this machine gives no random numbers"))?;
+        draw().ok_or_else(|| Problem::new(Code::CatchingUp, "cannot get random numbers from the system"))?;
     let new = NewToken::of_call(id, TokenHash::of(secret.as_bytes()), request.raw()?);
     let new = new.map_err(|bad| Problem::field(&bad.path, bad.to_string()))?;
     if is_blank(&new.name) {
-        return Err(Problem::field("name", "name shows nothing: give it a name that can be seen").into());
+        return Err(Problem::field("name", "name has no visible character").into());
     }
     let grants: Vec<String> = new.grants.iter().map(ToString::to_string).collect();
     let shown =
@@ -84,5 +85,6 @@ fn parse_revoke(request: &ClientRequest) -> Result<Command, Problem> {
 }
 
 fn id(field: &str, text: &str) -> Result<TokenId, Problem> {
-    text.parse().map_err(|()| Problem::field(field, "a token's id has 16 hexadecimal digits in lower case"))
+    text.parse()
+        .map_err(|()| Problem::field(field, "a token's id must have 16 lower-case hexadecimal digits"))
 }

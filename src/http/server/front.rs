@@ -140,7 +140,7 @@ impl Front {
         if has_dot_segments(path) {
             return Err(Problem::field(
                 "path",
-                "segments of . and .. do not survive every client; use other names",
+                "path segments . and .. are not allowed: many clients rewrite them",
             ));
         }
         let Some(class) = Class::of(request.method(), path) else {
@@ -194,7 +194,7 @@ fn principal_of(shown: &Shown) -> Sharer {
 pub struct Reserved;
 
 fn beyond(bound: &'static str) -> Problem {
-    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+    Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
 }
 
 pub fn is_of_peer(request: &Request) -> bool {

@@ -140,7 +140,7 @@ impl Server {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 return sleep(ACCEPT_PAUSE).await;
             }
         };
@@ -202,7 +202,7 @@ impl Server {
         self.phase.send_replace(Phase::Draining);
         // Each connection keeps a receiver, so the channel is closed when the last connection has ended.
         if timeout(DRAIN_MOST, self.phase.closed()).await.is_err() {
-            tracing::warn!("some calls were still under way and have been cut off");
+            tracing::warn!("some calls were still in progress and were aborted");
             self.phase.send_replace(Phase::Over);
         }
         // A stream gives its role back after its connection has ended.

@@ -27,8 +27,8 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
-    content-length: 218\r\n\r\n\
-    {\"type\":\"urn:eldest:problem:too_many_requests\",\"title\":\"Too much at once\",\"status\":503,\
+    content-length: 219\r\n\r\n\
+    {\"type\":\"urn:eldest:problem:too_many_requests\",\"title\":\"Too many requests\",\"status\":503,\
     \"detail\":\"too many connections; close some, or call another node\",\"code\":\"too_many_requests\",\
     \"retryable\":true,\"request_id\":\"none\"}\n";
 

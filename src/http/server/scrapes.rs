@@ -51,7 +51,7 @@ pub async fn serve_metrics(listener: TcpListener, context: Arc<Context>) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection for metrics could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection for metrics");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -79,10 +79,10 @@ async fn answer(request: &Request<Incoming>, context: &Context) -> Response<Body
     let (status, why) = match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/metrics") => match text(context).await {
             Some(page) => return of_type(PAGE, page),
-            None => (StatusCode::SERVICE_UNAVAILABLE, "this node is about to end\n"),
+            None => (StatusCode::SERVICE_UNAVAILABLE, "this node is stopping\n"),
         },
-        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "GET it\n"),
-        _ => (StatusCode::NOT_FOUND, "here is nothing but /metrics\n"),
+        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
+        _ => (StatusCode::NOT_FOUND, "only /metrics is served here\n"),
     };
     let mut response = of_type("text/plain; charset=utf-8", why.to_string());
     *response.status_mut() = status;

@@ -89,7 +89,7 @@ impl Exporter {
                 url = self.url,
                 lost = self.spans.lost(),
                 why,
-                "spans could not be handed to the collector"
+                "cannot send spans to the collector"
             );
         }
     }

@@ -69,7 +69,7 @@ fn write_secret(path: &Path, lines: &[&str]) {
 /// The number of times that a node has read a changed secret.
 fn times_read(cluster: &Cluster, id: u32) -> usize {
     let log = fs::read_to_string(cluster.node(id).stderr_path()).unwrap_or_default();
-    log.matches("the cluster secret is read anew").count()
+    log.matches("cluster secret reloaded").count()
 }
 
 async fn give(cluster: &Cluster, lines: &[&str]) {

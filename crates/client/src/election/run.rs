@@ -132,7 +132,7 @@ async fn reign<B: Backend>(core: &Core<B>, term: Term, orders: &mut Receiver<Ord
     next
 }
 
-/// What the order changes: the next phase, or `None`.
+/// The effect of the order: the next phase, or `None`.
 fn obey<B: Backend>(core: &Core<B>, order: Option<Order>) -> Option<Next> {
     match order {
         None | Some(Order::Stop) => Some(Next::Stop),

@@ -30,7 +30,7 @@ pub struct Call {
     pub body: Option<Vec<u8>>,
     pub headers: Vec<(&'static str, String)>,
     pub repeat: Repeat,
-    /// How long the cluster is asked to wait before it answers.
+    /// The time that the cluster is asked to wait before it answers.
     pub wait: Duration,
     /// The limit of one attempt, without `wait`. `None` means the client's own limit.
     pub attempt: Option<Duration>,
@@ -47,7 +47,7 @@ impl Call {
         Call::new(Method::GET, path, Repeat::Reads)
     }
 
-    /// A write with an idempotency key of its own, the same for all attempts.
+    /// A write with a new idempotency key, the same for all attempts.
     pub fn write(method: Method, path: String) -> Call {
         Call::new(method, path, Repeat::Keyed(random::id()))
     }

@@ -200,7 +200,7 @@ impl Caller {
         let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
         // A read changes nothing at the node, so a node that accepts the connection and says nothing is passed over.
         let Ok(sent) = timeout(LOOK_MAX, request.send()).await else {
-            let why = format!("it took the connection and said nothing for {} s", LOOK_MAX.as_secs());
+            let why = format!("it accepted the connection and sent nothing for {} s", LOOK_MAX.as_secs());
             return Err(CallError::NotReached { tried: vec![Tried { url: url.to_string(), why }] });
         };
         let response = sent.map_err(|error| Broken::of(&error).at(url))?;

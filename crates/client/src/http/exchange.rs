@@ -56,7 +56,7 @@ pub enum Broken {
 }
 
 impl Broken {
-    /// What a failure of the HTTP client means: the request was not sent, or no whole answer came.
+    /// The meaning of a failure of the HTTP client: the request was not sent, or no whole answer came.
     pub fn of(error: &reqwest::Error) -> Broken {
         let why = if error.is_timeout() { LATE.to_string() } else { root_of(error) };
         if error.is_connect() || error.is_builder() {

@@ -68,7 +68,7 @@ impl Lines {
                 Ok(Ok(Some(more))) => self.buffer.extend_from_slice(&more),
                 Ok(Ok(None)) => return Err(End::Ended),
                 Ok(Err(error)) => return Err(End::BrokenOff { why: root_of(&error) }),
-                Err(_) => return Err(End::BrokenOff { why: "no sign of life".to_string() }),
+                Err(_) => return Err(End::BrokenOff { why: "no data in time".to_string() }),
             }
         }
     }
@@ -118,7 +118,7 @@ impl LongAnswer {
         match timeout(PIECE_SILENCE_MAX, self.response.chunk()).await {
             Ok(Ok(piece)) => Ok(piece),
             Ok(Err(error)) => Err(broken(root_of(&error))),
-            Err(_) => Err(broken("no sign of life".to_string())),
+            Err(_) => Err(broken("no data in time".to_string())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which node to call: the one that answered last, or the leader that a node has named.
+//! Chooses the node to call: the one that answered last, or the leader that a node has named.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -87,7 +87,7 @@ pub fn parsed(text: &str) -> Result<Url, &'static str> {
         "http" => Ok(url),
         "https" if cfg!(feature = "tls") => Ok(url),
         "https" => Err("this client was built without TLS"),
-        _ => Err("only http and https are spoken"),
+        _ => Err("use http or https"),
     }
 }
 

@@ -6,9 +6,9 @@ use crate::error::Error;
 /// empty, `.` or `..`.
 pub fn segment(what: &'static str, name: &str) -> Result<String, Error> {
     match name {
-        "" => Err(Error::BadOption { name: what, why: "may not be empty" }),
+        "" => Err(Error::BadOption { name: what, why: "must not be empty" }),
         // URL libraries remove these segments, even encoded ones, and the call would go to another path.
-        "." | ".." => Err(Error::BadOption { name: what, why: "may not be a dot or two" }),
+        "." | ".." => Err(Error::BadOption { name: what, why: "must not be . or .." }),
         _ => Ok(encoded(name)),
     }
 }

@@ -59,7 +59,7 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
             biased;
             tried = attempt(&http.client, &http.clock, credential, &url, call, limit.min(left)) => tried,
             () = falls_silent(&http.client, &url), if may_be_given_up(http, call) => {
-                Attempt::Doubtful { why: "it does not even say that it lives".to_string() }
+                Attempt::Doubtful { why: "it does not answer /livez".to_string() }
             }
         };
         let mut at_once = false;
@@ -69,8 +69,8 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
                 http.nodes.failed(&url);
                 if let Some(leader) = leader {
                     http.nodes.leads(&leader);
-                    // Only once: if two nodes name each other as the leader, they must not be called as fast as they
-                    // answer.
+                    // This happens only once: if two nodes name each other as the leader, they must not be
+                    // called as fast as they answer.
                     at_once = pauses.is_fresh();
                 }
                 history.note(url.to_string(), why);

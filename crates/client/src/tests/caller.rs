@@ -14,7 +14,7 @@ async fn a_closed_port_is_not_reached() {
         caller.open(&urls, "/v1/feed").await.map(drop).expect_err("closed"),
     ] {
         assert!(matches!(&error, CallError::NotReached { tried } if tried.len() == 2), "{error}");
-        let said = format!("no node can be reached: {nobody} (");
+        let said = format!("no node could be reached: {nobody} (");
         assert!(error.to_string().starts_with(&said), "{error}");
     }
 }

@@ -152,7 +152,8 @@ async fn brokers_are_told_one_of_four_things() {
     assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 3 });
 }
 
-/// Only the lease is left of the earlier life. The cluster ends it a second after the connection has closed.
+/// The lease is all that is left of the earlier life. The cluster ends it a second after the connection has
+/// closed.
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_is_back_at_its_address_is_already_the_leader() {
     let memory = Memory::new();

@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use super::fake::{Fake, Reply};
 use crate::{Client, Error, Registry};
 
-/// Far longer than a test waits: a call that ends earlier has a bound of its own.
+/// Far longer than a test waits: a call that ends earlier has its own bound.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Only a hang takes this long.
+/// A call takes this long only if it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A node that registers a process, and does not answer the call that unregisters it.
@@ -45,7 +45,7 @@ async fn a_process_that_cannot_be_taken_out_says_so_soon() {
             timeout(PATIENCE, registry.unregister()).await.expect("it gives up long before the client does");
         let error = left.expect_err("nobody answers");
         assert!(matches!(error, Error::Indeterminate { .. }), "{error}");
-        assert!(error.to_string().contains("was not taken out of the registry"), "{error}");
+        assert!(error.to_string().contains("cannot remove the process from the registry"), "{error}");
         drop(node);
     }
 }

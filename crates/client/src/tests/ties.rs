@@ -1,4 +1,4 @@
-//! What a holder believes when the connection breaks that its role is held by, and the numbers that renewals name.
+//! A holder's belief when the connection breaks that its role is held by, and the numbers that renewals name.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -179,8 +179,8 @@ impl<T> Waiters<T> {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Full::Role => write!(f, "{WAITERS_PER_ROLE_MOST} are waiting for this role already"),
-            Full::All => write!(f, "{WAITERS_MOST} are waiting for roles already"),
+            Full::Role => write!(f, "{WAITERS_PER_ROLE_MOST} instances are already waiting for this role"),
+            Full::All => write!(f, "{WAITERS_MOST} instances are already waiting for roles"),
         }
     }
 }

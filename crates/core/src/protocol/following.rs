@@ -176,7 +176,7 @@ impl Following {
     /// Checks what must be true after every input (I11).
     pub fn validate(&self, core: &Core) {
         assert!(self.matched <= core.last().index, "matched beyond the log");
-        assert_eq!(self.leader, self.epoch.leader, "follows somebody in another one's epoch");
+        assert_eq!(self.leader, self.epoch.leader, "follows a node in another node's epoch");
         assert_ne!(self.leader, core.me(), "follows itself (P2)");
     }
 }

@@ -202,11 +202,11 @@ impl Timing {
             (self.lease > Span::ZERO, "lease must not be zero"),
             (
                 self.lease <= LEASE_MOST,
-                "lease must be a minute at most: so long the next leader waits until it may be relied on (P11)",
+                "lease must be a minute at most: the next leader waits that long before it may be relied on (P11)",
             ),
             (
                 self.dead_after >= self.heartbeat.times(2),
-                "dead_after must cover two beats, or one lost beat is a death (P3)",
+                "dead_after must cover two beats, or one lost beat would count as a death (P3)",
             ),
             (
                 self.drift_percent < 25,

@@ -228,7 +228,7 @@ impl Replica {
             let last = self.desk.node().last().index + entries.len() as Index;
             self.tell_node(Input::Propose(entries));
             if self.desk.node().last().index < last {
-                self.desk.end(End::Broken("the protocol refused what it said it would take"));
+                self.desk.end(End::Broken("the protocol refused a call that it had said it would accept"));
             }
         }
         for (request, at_least) in reads {

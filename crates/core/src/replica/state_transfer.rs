@@ -88,7 +88,7 @@ impl Transfers {
     pub fn install(&mut self, desk: &mut Desk, snapshots: &mut SnapshotPlan) -> Option<DiskWrite> {
         let Some(Brought::Snapshot { meta, origin, store }) = self.brought.take() else {
             // The core installs only what came with the message being handled.
-            desk.end(End::Broken("a snapshot to install that nobody sent"));
+            desk.end(End::Broken("the snapshot to install was not received"));
             return None;
         };
         snapshots.installed(meta.index(), (*store).clone());
@@ -210,7 +210,7 @@ impl Transfers {
             Some(Ok(outcome)) => return Some(outcome),
             Some(Err(error)) => desk.end(End::Unreadable { index: meta.index(), error }),
             // The core takes in only what came with the message being handled.
-            None => desk.end(End::Broken("a state to take in that nobody has prepared")),
+            None => desk.end(End::Broken("the state to install was not prepared")),
         }
         None
     }
@@ -237,7 +237,7 @@ impl Transfers {
     pub fn rebase_disk(&mut self, desk: &mut Desk, snapshots: &mut SnapshotPlan) -> Option<DiskWrite> {
         let Some(Rebase { meta, origin, chain, changes }) = self.rebase.take() else {
             // If the state was odd or could not be read, the replica has that reason to end already, and the first reason counts.
-            desk.end(End::Broken("a log to begin anew without a merge"));
+            desk.end(End::Broken("the log restarts without a merge"));
             return None;
         };
         let store = desk.committed().clone();

@@ -90,7 +90,9 @@ impl<'a, W: Write> Printer<'a, W> {
         let (length, at) = (millis(gap.length), watch.offset(gap.from.at).as_secs_f64());
         let to = gap.to.as_ref().map_or("still open".to_string(), |to| self.end_text(to));
         let late = match millis(gap.client_late) {
-            late if late * 2.0 > length => format!("; this client itself stood still for {late:.1} ms of it"),
+            late if late * 2.0 > length => {
+                format!("; this client itself was suspended for {late:.1} ms of it")
+            }
             _ => String::new(),
         };
         format!("gap {length:>8.1} ms at {at:>8.3} s, {} → {to}{late}", self.end_text(&gap.from))

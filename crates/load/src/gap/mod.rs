@@ -6,7 +6,7 @@
 //! or is gone delays no other lane. So a gap ends when the cluster serves again, and not when a client has given up
 //! on a dead node.
 //!
-//! Each gap is printed at once, on a line of its own, so that a script that kills nodes can read the gaps as they
+//! Each gap is printed at once, on its own line, so that a script that kills nodes can read the gaps as they
 //! come.
 
 mod event;
@@ -41,19 +41,19 @@ pub struct GapArgs {
     #[command(flatten)]
     pub common: Common,
 
-    /// Shorter gaps are not told
+    /// Report only gaps at least this long
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = parse_span)]
     pub over: Duration,
 
-    /// How long to watch
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_span)]
     pub duration: Duration,
 
-    /// Bytes of a value, as JSON
+    /// Size of a value in bytes, as JSON
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
-    /// When a lane gives up waiting for its node
+    /// Timeout of each lane for its node
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     pub timeout: Duration,
 }
@@ -111,7 +111,9 @@ async fn warn_of_others(targets: &[Target], headers: &[u8]) {
     let members = status::look(targets, headers).await.map_or(0, |look| look.members);
     if members > targets.len() {
         let known = targets.len();
-        eprintln!("only {known} of {members} nodes are asked: under another leader, writes count as missing");
+        eprintln!(
+            "only {known} of {members} nodes are called: if another node leads, writes count as missing"
+        );
     }
 }
 

@@ -64,9 +64,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Connect(kind) => write!(f, "cannot connect: {kind}"),
-            Failure::ConnectTimeout => write!(f, "no connection in time"),
+            Failure::ConnectTimeout => write!(f, "connecting timed out"),
             Failure::Handshake => {
-                write!(f, "the TLS handshake failed: name the CA with --ca, or write http://")
+                write!(f, "the TLS handshake failed: give the CA with --ca, or use http://")
             }
             Failure::Lost(kind) => write!(f, "connection lost: {kind}"),
             Failure::Timeout => write!(f, "no answer in time"),

@@ -22,7 +22,7 @@ impl Request {
     /// Sets the first line. Allocates nothing if the line was as long before.
     pub fn set_line(&mut self, method: &str, path: std::fmt::Arguments<'_>) {
         self.line.clear();
-        write!(self.line, "{method} {path} HTTP/1.1\r\n").expect("memory takes any bytes");
+        write!(self.line, "{method} {path} HTTP/1.1\r\n").expect("writing to a Vec cannot fail");
     }
 
     pub fn set_json(&mut self, headers: &[u8], body: &[u8]) {
@@ -30,7 +30,7 @@ impl Request {
         self.rest.extend_from_slice(headers);
         let length = body.len();
         write!(self.rest, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
-            .expect("memory takes any bytes");
+            .expect("writing to a Vec cannot fail");
         self.rest.extend_from_slice(body);
     }
 

@@ -26,47 +26,47 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=CONNECTIONS_MAX))]
     pub connections: u16,
 
-    /// Streams of commands, one a line, instead of connections with one request at a time
+    /// Streams of commands, one per line, instead of connections with one request at a time
     #[arg(long, value_name = "N", conflicts_with_all = ["connections", "read", "idempotent"], value_parser = clap::value_parser!(u16).range(1..=STREAMS_MAX))]
     pub stream: Option<u16>,
 
-    /// Lines of a stream that may be unanswered
+    /// Maximum of unanswered lines per stream
     #[arg(long, value_name = "LINES", default_value_t = 2048, requires = "stream", value_parser = clap::value_parser!(u32).range(1..=WINDOW_MAX))]
     pub window: u32,
 
-    /// Bytes of a value, as JSON
+    /// Size of a value in bytes, as JSON
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
-    /// How many keys there are: bench/0, bench/1 and so on
+    /// Number of keys: bench/0, bench/1 and so on
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub keys: u32,
 
-    /// How many percent of the requests are reads
+    /// Percentage of reads
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub read: u8,
 
-    /// How strong the reads are
+    /// Consistency of the reads
     #[arg(long, value_enum, default_value = "linear")]
     pub level: Level,
 
-    /// How long is measured
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     pub duration: Duration,
 
-    /// How long to run before anything is counted
+    /// Time to run before the measurement
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub warmup: Duration,
 
-    /// When to give up waiting for an answer
+    /// Timeout for an answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     pub timeout: Duration,
 
-    /// Send an Idempotency-Key with every write, and retry writes of unknown outcome with it
+    /// Send an Idempotency-Key with every write, and use it to retry writes with an unknown outcome
     #[arg(long)]
     pub idempotent: bool,
 
-    /// Which keys and values come in which order
+    /// Seed of the keys and values
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 }

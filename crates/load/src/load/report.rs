@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
         let seconds = self.measured_ms as f64 / 1000.0;
         let mut text = match (self.streams, self.window) {
             (Some(streams), Some(window)) => {
-                format!("{streams} streams to {asked}, each with up to {window} lines under way\n")
+                format!("{streams} streams to {asked}, each with up to {window} unanswered lines\n")
             }
             _ => format!("{connections} connections to {asked}\n"),
         };

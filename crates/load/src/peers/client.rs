@@ -22,7 +22,7 @@ pub enum System {
     /// etcd by its JSON gateway
     EtcdJson,
     Zookeeper,
-    /// One master, and replicas that receive what it writes
+    /// One master, and replicas that receive its writes
     Redis,
 }
 

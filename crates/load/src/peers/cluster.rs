@@ -11,17 +11,17 @@ use super::super::tally::Errors;
 use super::super::target::Target;
 use super::client::{System, target};
 
-/// Who is asked.
+/// The cluster to call.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Cluster {
     #[arg(long)]
     pub system: System,
 
-    /// Where clients connect
+    /// Addresses for clients
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
     pub nodes: Vec<SocketAddr>,
 
-    /// The nodes' processes, in the same order
+    /// Process ids of the nodes, in the same order
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<i32>,
 }

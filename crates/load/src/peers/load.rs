@@ -30,13 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Work {
     /// New values for random keys, at the leader
     Write,
-    /// Reads that see every write acknowledged before, at the leader
+    /// Reads that see every earlier acknowledged write, at the leader
     Linear,
-    /// Reads of whatever a node has, at all nodes
+    /// Reads of each node's own state, at all nodes
     Local,
-    /// Acquire and release, each connection its own lock, at the leader
+    /// Acquire and release one lock per connection, at the leader
     Lock,
-    /// Write each key once, and end
+    /// Write each key once, then stop
     Fill,
 }
 
@@ -51,18 +51,18 @@ pub struct PeerLoadArgs {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     connections: u16,
 
-    /// How long operations are counted
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     duration: Duration,
 
-    /// How long they are not counted before
+    /// Time to run before the measurement
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     warmup: Duration,
 
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     keys: u32,
 
-    /// Bytes of a value, as JSON
+    /// Size of a value in bytes, as JSON
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     size: u32,
 

@@ -42,11 +42,11 @@ pub struct PeersArgs {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Measure {
-    /// Writes, reads or locks for some time
+    /// Measure writes, reads or locks for some time
     Load(load::PeerLoadArgs),
-    /// From the release of a lock to the next grant
+    /// Measure the time from the release of a lock to the next grant
     Handover(handover::HandoverArgs),
-    /// From a start, or from the end of the leader, to the first acknowledged write
+    /// Measure the time from a start, or from the end of the leader, to the first acknowledged write
     Outage(outage::OutageArgs),
 }
 

@@ -1,4 +1,4 @@
-//! How soon a cluster acknowledges a write after its start, or after the end of its leader.
+//! Measures how soon a cluster acknowledges a write after its start, or after the end of its leader.
 //!
 //! Some lanes for each node write continuously, each to its own node, so that the node that serves first is asked at
 //! once. The result is the first acknowledged write that was sent after the event.
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(240);
 /// The pause between two writes of a lane. Without it the measurement would be a load itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long all nodes must be well before the leader is ended.
+/// The time for which all nodes must be healthy before the leader is ended.
 const CALM: Duration = Duration::from_millis(1500);
 
 const KEYS: u64 = 100_000;
@@ -54,11 +54,11 @@ pub struct OutageArgs {
     #[command(flatten)]
     cluster: Cluster,
 
-    /// What befalls the leader; without it, the first acknowledged write of a cluster that is being started is told
+    /// How to end the leader; without it, measure the time from the cluster's start
     #[arg(long)]
     leader: Option<End>,
 
-    /// How long to wait for a write
+    /// Timeout for a write
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_span)]
     patience: Duration,
 }

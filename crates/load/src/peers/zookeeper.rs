@@ -1,7 +1,7 @@
 //! ZooKeeper: its binary protocol with one request at a time, and the lock recipe.
 //!
-//! A connection is a session of its own: a client that reconnects loses the locks of the old session, after the
-//! timeout of that session.
+//! Each connection is a separate session: a client that reconnects loses the locks of the old session, after
+//! the timeout of that session.
 
 use std::net::SocketAddr;
 

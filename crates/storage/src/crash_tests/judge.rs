@@ -175,5 +175,5 @@ fn describe(possible: &[State], opened: &Opened) -> String {
     let states: Vec<String> = possible.iter().map(tell).collect();
     let Recovered { base, vote, .. } = &opened.recovered;
     let (promise, base) = (vote.promise.epoch, base.at);
-    format!("{promise} {base}..{} is none of {states:?}: {:?}", last(opened), opened.findings)
+    format!("{promise} {base}..{} is not one of {states:?}: {:?}", last(opened), opened.findings)
 }

@@ -60,13 +60,13 @@ impl fmt::Display for BadDifference {
             BadDifference::Head => {
                 write!(f, "it does not begin with `{NAME}`, its extent, a digest and a boundary")
             }
-            BadDifference::Line(line) => write!(f, "line {line} is not table, key and value"),
+            BadDifference::Line(line) => write!(f, "line {line} does not have a table, a key and a value"),
             BadDifference::Entry(error) => error.fmt(f),
             BadDifference::TooLong => write!(f, "a line has more than {LINE_BYTES_MOST} bytes"),
-            BadDifference::Checksum => write!(f, "number of lines or checksum are another"),
+            BadDifference::Checksum => write!(f, "number of lines or checksum differ"),
             BadDifference::Unfinished => write!(f, "it ends too early"),
-            BadDifference::Stray => write!(f, "an entry is of no history that its sender includes"),
-            BadDifference::AfterEnd => write!(f, "it goes on after its last line"),
+            BadDifference::Stray => write!(f, "an entry belongs to no history that its sender includes"),
+            BadDifference::AfterEnd => write!(f, "it continues after its last line"),
         }
     }
 }
@@ -89,7 +89,7 @@ impl SentDifference {
         let mut line = String::new();
         for (key, value) in self.difference.entries() {
             line.clear();
-            store::write_entry(&mut line, &key, &value).expect("a string takes everything");
+            store::write_entry(&mut line, &key, &value).expect("writing to a String cannot fail");
             out.write_all(line.as_bytes())?;
             count += 1;
         }
@@ -100,7 +100,7 @@ impl SentDifference {
     /// sends the first byte, and a copy of the text could be as large as the state.
     pub fn length(&self) -> u64 {
         let mut counting = Counting(0);
-        self.write(&mut counting).expect("nothing refuses to be counted");
+        self.write(&mut counting).expect("counting lines cannot fail");
         counting.0
     }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Io { path, error } => write!(f, "{}: {error}", path.display()),
             SnapshotError::Bad(flaw) => flaw.fmt(f),
             SnapshotError::NotOnTop { since, to, newest } => {
-                write!(f, "a snapshot from {since} to {to} does not go on from the newest at {newest}")
+                write!(f, "a snapshot from {since} to {to} does not continue the newest one at {newest}")
             }
             SnapshotError::Unfit { table, key, why } => write!(f, "{table} {key:?}: {why}"),
         }
@@ -115,20 +115,20 @@ impl fmt::Display for Why {
         let text = match self {
             Why::Head => "does not begin with `eldest-snapshot 1 from=<index> <boundary>`",
             Why::Version => "is of a version that this program does not read",
-            Why::Boundary => "the boundary in the first line is not one",
+            Why::Boundary => "the boundary in the first line is invalid",
             Why::Stretch => "the first line and the file's name do not agree on where it begins and ends",
             Why::NotUtf8 => "not UTF-8",
             Why::LineTooLong => return write!(f, "longer than {LINE_BYTES_MAX} bytes"),
             Why::Table => "does not begin with a table's name",
-            Why::Key => "the key is not a JSON string with a blank after it",
+            Why::Key => "the key is not a JSON string followed by a space",
             Why::Value => "the value is empty, a single `-`, or not one line",
             Why::DeletionInWhole => "a deletion in a file that begins at 0",
-            Why::Order => "not above the line before it",
-            Why::Count => "the last line counts another number of lines",
-            Why::Checksum => "the checksum is another",
+            Why::Order => "not after the previous line in order",
+            Why::Count => "the last line has another number of lines",
+            Why::Checksum => "the checksum does not match",
             Why::Unfinished => "ends too early",
-            Why::AfterEnd => "goes on after its last line",
-            Why::NotAdjacent { expected } => return write!(f, "a file from {expected} on was due"),
+            Why::AfterEnd => "continues after its last line",
+            Why::NotAdjacent { expected } => return write!(f, "a file from {expected} onwards was expected"),
             Why::TooManyFiles => "too many files for one state",
             Why::OutOfReach => "no good file leads up to it",
             Why::Unreadable => "the disk cannot read it",

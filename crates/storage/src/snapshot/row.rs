@@ -52,7 +52,7 @@ impl Row {
         line.clear();
         line.push_str(change.table);
         line.push(' ');
-        line.push_str(&serde_json::to_string(&change.key).expect("a text always encodes"));
+        line.push_str(&serde_json::to_string(&change.key).expect("a string always serializes"));
         line.push(' ');
         line.push_str(change.value.as_deref().unwrap_or(DELETED));
         line.push('\n');

@@ -137,7 +137,7 @@ class Transport:
             return _Failed(after, f"{attempt.node} did not answer within {attempt.timeout:.1f} s")
 
     async def _while_it_lives(self, node: str, exchange: Coroutine[Any, Any, Response | _Failed]) -> Response | _Failed:
-        """A machine that stands still accepts calls and answers none: raises `Lost` when it does not even say that it is alive."""
+        """A machine that stands still accepts calls and answers none: raises `Lost` when it does not answer /livez either."""
         answer = asyncio.create_task(exchange)
         try:
             while not (await asyncio.wait({answer}, timeout=SIGN_OF_LIFE_S))[0]:
@@ -146,7 +146,7 @@ class Transport:
                 if not sign.done():
                     sign.cancel()
                 elif not sign.result() and not answer.done():
-                    raise Lost(f"{node} does not even say that it lives")
+                    raise Lost(f"{node} does not answer /livez")
             return answer.result()
         finally:
             # The connection of the call is closed before anything else is done.

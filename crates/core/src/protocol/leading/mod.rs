@@ -470,16 +470,16 @@ impl Leading {
         let all_known = core.others().all(|node| self.progress.contains_key(&node));
         assert!(
             all_known && self.progress.len() == core.others().count(),
-            "keeps the progress of other nodes than there are (P43)"
+            "tracks the progress of nodes that are not members (P43)"
         );
         for progress in self.progress.values() {
             assert!(
                 progress.matched <= last && progress.matched < progress.next,
-                "a follower matches what is not here (P5)"
+                "a follower matches beyond this log (P5)"
             );
-            assert!(progress.answered_round <= self.round, "a round was answered that never was");
+            assert!(progress.answered_round <= self.round, "a follower answered a round that never happened");
         }
-        assert!(self.reads.len() <= core.settings.limits.reads, "more reads wait than may");
+        assert!(self.reads.len() <= core.settings.limits.reads, "more reads wait than allowed");
         self.merges.validate(core.me());
     }
 }

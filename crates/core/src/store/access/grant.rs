@@ -228,17 +228,17 @@ impl BadGrant {
     /// The reason, worded to continue a sentence that starts with the field's name.
     pub fn why(self) -> &'static str {
         match self {
-            BadGrant::UnknownVerb => "has a verb that is none of read, write, watch and order",
-            BadGrant::RepeatedVerb => "has a verb twice",
-            BadGrant::NoArea => "names no area after its verbs, as in \"read docs\"",
+            BadGrant::UnknownVerb => "has an unknown verb: use read, write, watch or order",
+            BadGrant::RepeatedVerb => "has the same verb twice",
+            BadGrant::NoArea => "needs an area after its verbs, as in \"read docs\"",
             BadGrant::UnknownArea => {
-                "has an area that is none of docs, roles, processes, channels, users, elections, status and *"
+                "has an unknown area: use docs, roles, processes, channels, users, elections, status or *"
             }
             BadGrant::OrderStandsAlone => {
-                "has more than \"order\", which stands alone, without other verbs or an area"
+                "has more than \"order\", which must be alone, without other verbs or an area"
             }
-            BadGrant::NoPrefixHere => "has a prefix after * or status, which have none",
-            BadGrant::PrefixTooLong => "has a prefix that is longer than the names of its area may be",
+            BadGrant::NoPrefixHere => "has a prefix after * or status, which take none",
+            BadGrant::PrefixTooLong => "has a prefix that is longer than any name of its area",
             BadGrant::HasControls => "has control characters",
         }
     }

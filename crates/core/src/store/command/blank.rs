@@ -77,8 +77,7 @@ mod tests {
             let command = Command::parse(command, &payload).expect("a command");
             command.check_names().err().map(|bad| bad.to_string())
         };
-        let wrong =
-            |field: &str| Some(format!("payload.{field} shows nothing: give it a name that can be seen"));
+        let wrong = |field: &str| Some(format!("payload.{field} has no visible character"));
         assert_eq!(said("CreateUser", r#"{"name":" "}"#), wrong("name"));
         assert_eq!(said("CreateElection", r#"{"name":"\u200b","choices":["a"]}"#), wrong("name"));
         assert_eq!(said("PutDoc", r#"{"key":" ","value":1}"#), wrong("key"));

@@ -217,7 +217,7 @@ impl Operation {
             _ => {
                 const REST: usize = 64;
                 let mut text = String::with_capacity(self.size() + REST);
-                self.write(&mut text).expect("a string takes everything");
+                self.write(&mut text).expect("writing to a String cannot fail");
                 text.into()
             }
         }
@@ -286,6 +286,6 @@ fn batch_text(operations: &[Operation]) -> String {
         operation.write(out)?;
         out.write_char('}')
     });
-    written.expect("a string takes everything");
+    written.expect("writing to a String cannot fail");
     text
 }

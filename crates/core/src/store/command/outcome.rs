@@ -48,7 +48,7 @@ impl Reply {
                 })
             }
         };
-        written.expect("a string takes everything");
+        written.expect("writing to a String cannot fail");
         Reply { json: json.into(), created: matches!(command, Command::Single(_)) && created(0) }
     }
 }
@@ -235,7 +235,7 @@ impl fmt::Display for Rejection {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Exists { thing, name } => write!(f, "there is {} {name:?} already", thing.with_article()),
+            Reason::Exists { thing, name } => write!(f, "there is already {} {name:?}", thing.with_article()),
             Reason::NotFound { thing, name } => write!(f, "there is no {} {name:?}", thing.noun()),
             Reason::RuleViolated(rule) => write!(f, "{rule}"),
             Reason::PreconditionFailed { key, current: Some(rev) } => {
@@ -243,34 +243,35 @@ impl fmt::Display for Reason {
             }
             Reason::PreconditionFailed { key, current: None } => write!(f, "there is no document {key:?}"),
             Reason::RoleHeld { role } => write!(f, "another instance holds the role {role:?}"),
-            Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} has ended"),
-            Reason::WrongSecret => write!(f, "it was granted under a secret, and that is not the one shown"),
+            Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} is no longer valid"),
+            Reason::WrongSecret => write!(f, "the secret is not the one under which it was granted"),
             Reason::LeaseNotHeld { lease, field: "token" } => {
                 write!(f, "another token holds {}", lease_path(lease))
             }
-            Reason::LeaseNotHeld { lease, .. } => write!(f, "nobody holds {}", lease_path(lease)),
+            Reason::LeaseNotHeld { lease, .. } => write!(f, "{} is not held", lease_path(lease)),
             Reason::RoleNotHeld { role } => write!(f, "that token does not hold the role {role:?}"),
             Reason::TooManyTethered { lease } => {
                 write!(
                     f,
-                    "{TETHERED_MOST} documents end with {} already, which is the most",
+                    "{TETHERED_MOST} documents depend on {} already, which is the maximum",
                     lease_path(lease)
                 )
             }
             Reason::StateFull { area: None, used, most } => {
                 write!(
                     f,
-                    "the state has {used} bytes and may have {most}; delete something, or raise limits.state_bytes"
+                    "the state has {used} bytes; the limit is {most}: delete something, or raise limits.state_bytes"
                 )
             }
             Reason::StateFull { area: Some(area), used, most } => write!(
                 f,
-                "the documents under {area:?} have {used} bytes and may have {most}; delete some, or raise limits.prefix_bytes"
+                "the documents under {area:?} have {used} bytes; the limit is {most}: delete some, or raise \
+                    limits.prefix_bytes"
             ),
             Reason::NoTtl { key } => write!(f, "document {key:?} has no ttl"),
-            Reason::Unchanged => write!(f, "it is so already"),
+            Reason::Unchanged => write!(f, "nothing to change: it is already in that state"),
             Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
-            Reason::NotStaged => write!(f, "not all parts of the document are there"),
+            Reason::NotStaged => write!(f, "some parts of the document are missing"),
         }
     }
 }
@@ -302,21 +303,23 @@ impl Thing {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Rule::UnknownVoter => "the voter is no user",
+            Rule::UnknownVoter => "the voter is not a user",
             Rule::UnknownChoice => "the election has no such choice",
             Rule::GroupNotAdmitted => "the election does not admit the voter's group",
-            Rule::AlreadyVoted => "the voter has voted in this election already",
+            Rule::AlreadyVoted => "the voter has already voted in this election",
             Rule::ElectionOver => "the election is over",
             Rule::JournalFull => {
-                "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
+                "the journal of conflicts has no room for the values that this would overrule: drop or apply \
+                    some of its entries first"
             }
             Rule::TokenAhead { clock, written, token } => return write_ahead(f, *clock, *written, *token),
             Rule::OtherCluster => {
-                "the backup is of another cluster, and this one is not empty: say other_cluster=true to replace what is here"
+                "the backup is of another cluster, and this one is not empty: use other_cluster=true to replace \
+                    its data"
             }
-            Rule::TokenRevoked => "a token with this id has been revoked: draw another one",
+            Rule::TokenRevoked => "a token with this id has been revoked: choose another id",
             Rule::TooManyTokens => {
-                return write!(f, "there are {TOKENS_MOST} tokens, which is the most: revoke one first");
+                return write!(f, "there are {TOKENS_MOST} tokens, which is the maximum: revoke one first");
             }
         };
         write!(f, "{text}")
@@ -330,14 +333,15 @@ fn write_ahead(f: &mut fmt::Formatter<'_>, clock: WallTime, written: WallTime, t
         true => write!(f, "the backup's clock, which showed {} when it was written", text(written))?,
         false => write!(
             f,
-            "the backup's last fencing token, {token}, which was given at {}",
+            "the backup's last fencing token, {token}, which was granted at {}",
             text(WallTime(token))
         )?,
     }
     write!(
         f,
-        ": a token that was granted after the backup could be given again. Put the clocks right (restart the nodes if they were \
-         off by more than a day), or say token_floor=N: no token that was ever given is greater than N"
+        ": a token that was granted after the backup could be granted again. Correct the clocks (restart the \
+            nodes if they were off by more than a day), or use token_floor=N, where no token ever granted is \
+            greater than N"
     )
 }
 

@@ -351,7 +351,7 @@ impl From<BadField> for BadCommand {
 impl fmt::Display for BadCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadCommand::Unknown { path, storage_cmd } => write!(f, "{path} {storage_cmd:?} is no command"),
+            BadCommand::Unknown { path, storage_cmd } => write!(f, "{path} {storage_cmd:?} is not a command"),
             BadCommand::Field(field) => write!(f, "{field}"),
         }
     }
@@ -367,8 +367,8 @@ impl fmt::Display for Unreadable {
             Unreadable::Command { kind, field } => write!(f, "a record of type {kind}: {field}"),
             Unreadable::Table(table) => write!(f, "an entry of a table {table:?}"),
             Unreadable::Entry { table, key } => write!(f, "the entry {key:?} of table {table}"),
-            Unreadable::Line(number) => write!(f, "line {number} of what another side has"),
-            Unreadable::NotMergeable => write!(f, "what another side has, in safe mode"),
+            Unreadable::Line(number) => write!(f, "line {number} of another side's state transfer"),
+            Unreadable::NotMergeable => write!(f, "a state transfer of another side, in safe mode"),
         }
     }
 }

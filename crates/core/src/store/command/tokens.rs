@@ -134,7 +134,7 @@ impl TokenOperation {
     /// It has no hash: readers of `/catch_up` get records, too.
     pub(in crate::store) fn shown(&self) -> Text {
         let mut text = String::new();
-        self.write_with(false, &mut text).expect("a string takes everything");
+        self.write_with(false, &mut text).expect("writing to a String cannot fail");
         text.into()
     }
 
@@ -189,7 +189,7 @@ mod tests {
             (r#"{"name":"a","grants":"order"}"#, "grants "),
             (&many, "grants "),
             (r#"{"name":"a","grants":["order",7]}"#, "grants[1] "),
-            (r#"{"name":"a","grants":["order","reed docs"]}"#, "grants[1] has a verb that is none of"),
+            (r#"{"name":"a","grants":["order","reed docs"]}"#, "grants[1] has an unknown verb"),
             (r#"{"name":"a","grants":["order"],"ttl_ms":999}"#, "ttl_ms "),
             (r#"{"name":"a","grants":["order"],"hash":"00"}"#, "hash "),
             (r#"{"name":"a","grants":["order"],"id":"0000000000000001"}"#, "id "),

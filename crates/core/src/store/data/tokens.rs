@@ -201,7 +201,7 @@ impl TokenEvent {
                 .and_then(|()| write_text(&mut out, name))
                 .and_then(|()| write!(out, ",\"reason\":\"{}\"", why.name())),
         };
-        written.expect("a string takes everything");
+        written.expect("writing to a String cannot fail");
         out
     }
 }

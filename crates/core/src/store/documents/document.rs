@@ -123,7 +123,7 @@ fn object(fields: &Fields) -> Result<Text, BadField> {
     let mut text = String::from("{");
     for (number, (name, value)) in fields.members.iter().enumerate() {
         text.push_str(if number > 0 { "," } else { "" });
-        write_text(&mut text, name).expect("a string takes everything");
+        write_text(&mut text, name).expect("writing to a String cannot fail");
         text.push(':');
         text.push_str(value.get());
     }

@@ -199,7 +199,7 @@ impl Parts {
         let (restore, part, list) = (self.restore, self.steps.len(), self.list);
         let mut text = String::with_capacity(self.data.len() + 64);
         write!(text, "{{\"restore\":{restore},\"part\":{part},\"data\":{{\"{list}\":[{}]}}}}", self.data)
-            .expect("a string takes everything");
+            .expect("writing to a String cannot fail");
         let format = std::mem::replace(&mut self.format, Format(1));
         self.steps.push(Payload { format, ..payload(PART, text) });
         self.data.clear();

@@ -38,7 +38,7 @@ impl fmt::Display for BadRow {
         match self {
             BadRow::Unreadable(error) => error.fmt(f),
             BadRow::Document(error) => error.fmt(f),
-            BadRow::TooLarge { most } => write!(f, "the rows come to more than {most} bytes"),
+            BadRow::TooLarge { most } => write!(f, "the rows have more than {most} bytes"),
         }
     }
 }
@@ -184,11 +184,11 @@ impl RowSteps {
         }
         let mut text = String::with_capacity(key.len() + doc.value.len() + 32);
         text.push_str("{\"key\":");
-        write_text(&mut text, key).expect("a string takes everything");
+        write_text(&mut text, key).expect("writing to a String cannot fail");
         text.push_str(",\"value\":");
         text.push_str(&doc.value);
         if let Some(lifetime) = &doc.lifetime {
-            lifetime.write(&mut text).expect("a string takes everything");
+            lifetime.write(&mut text).expect("writing to a String cannot fail");
         }
         text.push('}');
         self.item("docs", &text).map(Some)
@@ -219,9 +219,9 @@ impl RowSteps {
         let votes = &mut ballots.votes;
         let before = votes.len();
         votes.push_str(if votes.is_empty() { "{\"voter_name\":" } else { ",{\"voter_name\":" });
-        write_text(votes, &voter).expect("a string takes everything");
+        write_text(votes, &voter).expect("writing to a String cannot fail");
         votes.push_str(",\"choice\":");
-        write_text(votes, &vote.choice).expect("a string takes everything");
+        write_text(votes, &vote.choice).expect("writing to a String cannot fail");
         votes.push('}');
         self.held += (votes.len() - before) as u64;
         match votes.len() > ITEM_BYTES_MOST {

@@ -303,39 +303,39 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Missing => write!(f, "is missing"),
-            Problem::Unknown => write!(f, "is no field of this"),
-            Problem::NotJson => write!(f, "is text that does not hold JSON"),
-            Problem::NotAnObject => write!(f, "is not an object"),
-            Problem::NotAnArray => write!(f, "is not an array"),
-            Problem::NotText => write!(f, "is not a string"),
-            Problem::NotABool => write!(f, "is neither true nor false"),
-            Problem::NotADate => write!(f, "is no date and time of RFC 3339, like 2026-11-30T18:00:00Z"),
-            Problem::NotBetween { least, most } => write!(f, "is no whole number from {least} to {most}"),
-            Problem::NotAToken => write!(f, "is no token: a whole number below 2^53"),
-            Problem::NotATokenId => write!(f, "is no id of a token: 16 hexadecimal digits in lower case"),
+            Problem::Unknown => write!(f, "is an unknown field"),
+            Problem::NotJson => write!(f, "must be a string that contains JSON"),
+            Problem::NotAnObject => write!(f, "must be an object"),
+            Problem::NotAnArray => write!(f, "must be an array"),
+            Problem::NotText => write!(f, "must be a string"),
+            Problem::NotABool => write!(f, "must be true or false"),
+            Problem::NotADate => write!(f, "must be a date and time of RFC 3339, like 2026-11-30T18:00:00Z"),
+            Problem::NotBetween { least, most } => write!(f, "must be an integer from {least} to {most}"),
+            Problem::NotAToken => write!(f, "must be a token: an integer below 2^53"),
+            Problem::NotATokenId => write!(f, "must be the id of a token: 16 lower-case hexadecimal digits"),
             Problem::NotAGrant(why) => f.write_str(why),
             Problem::Empty => write!(f, "is empty"),
-            Problem::Blank => write!(f, "shows nothing: give it a name that can be seen"),
+            Problem::Blank => write!(f, "has no visible character"),
             Problem::HasControls => write!(f, "has control characters"),
-            Problem::Repeated => write!(f, "is there twice"),
-            Problem::Reserved => write!(f, "is a name that answers use themselves"),
+            Problem::Repeated => write!(f, "is given twice"),
+            Problem::Reserved => write!(f, "is a name reserved for answers"),
             Problem::Contradicts => write!(f, "contradicts the other condition"),
-            Problem::Nested => write!(f, "is a batch within a batch"),
-            Problem::NoSuchChoice => write!(f, "is not among the choices"),
-            Problem::NoLease => write!(f, "names no lease: write role/NAME or process/ID"),
+            Problem::Nested => write!(f, "must not be a batch within a batch"),
+            Problem::NoSuchChoice => write!(f, "is not one of the choices"),
+            Problem::NoLease => write!(f, "must name a lease: role/NAME or process/ID"),
             Problem::TooLong { most } => write!(f, "has more than {most} bytes"),
             Problem::TooMany { most } => write!(f, "has more than {most} items"),
             Problem::TooDeep { most } => write!(f, "is nested deeper than {most} levels"),
             Problem::TooLarge { most } => write!(f, "is larger than {most} bytes"),
             Problem::NumberTooLong { most } => write!(f, "has a number of more than {most} bytes"),
             Problem::NumberTooLarge => {
-                write!(f, "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is")
+                write!(f, "has a number beyond 1.797e308, such as 1e400, which JSON parsers cannot represent")
             }
             Problem::LoneSurrogate => {
-                write!(f, "has half of a surrogate pair, like \\ud800 alone, which is no character")
+                write!(f, "has half of a surrogate pair, such as \\ud800 alone, which is not a character")
             }
             Problem::NameOfReader => {
-                write!(f, "has a name that begins with $serde_json::private::, which readers in Rust fail at")
+                write!(f, "has a name that begins with $serde_json::private::, which breaks parsers in Rust")
             }
         }
     }

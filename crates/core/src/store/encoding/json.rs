@@ -13,7 +13,7 @@ pub trait Json {
 
     fn to_json(&self) -> String {
         let mut text = String::new();
-        self.write_json(&mut text).expect("a string takes everything");
+        self.write_json(&mut text).expect("writing to a String cannot fail");
         text
     }
 }
@@ -89,7 +89,7 @@ fn without_controls(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c.is_control() {
-            true => escape(&mut out, c).expect("a string takes everything"),
+            true => escape(&mut out, c).expect("writing to a String cannot fail"),
             false => out.push(c),
         }
     }

@@ -77,7 +77,7 @@ impl LeaseEvent {
         let mut text = |name: &str, text: &str| {
             write!(out, ",\"{name}\":")
                 .and_then(|()| write_text(&mut out, text))
-                .expect("a string takes everything");
+                .expect("writing to a String cannot fail");
         };
         match self {
             LeaseEvent::RoleAcquired { role, instance, .. } | LeaseEvent::RoleLost { role, instance, .. } => {

@@ -128,7 +128,7 @@ impl Difference {
 
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        self.write(&mut text).expect("a string takes everything");
+        self.write(&mut text).expect("writing to a String cannot fail");
         text
     }
 

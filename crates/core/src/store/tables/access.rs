@@ -52,7 +52,7 @@ impl Token {
     /// `{"name","hash","grants","ttl_ms"?,"made_us"}`
     pub fn value(&self) -> String {
         let mut text = String::from("{");
-        self.new.write(true, &mut text).expect("a string takes everything");
+        self.new.write(true, &mut text).expect("writing to a String cannot fail");
         text + &format!(",\"made_us\":{}}}", self.made_at.0)
     }
 

@@ -82,7 +82,7 @@ impl CastVote {
     /// The choice as JSON.
     pub fn value(&self) -> String {
         let mut choice = String::new();
-        write_text(&mut choice, &self.choice).expect("a string takes everything");
+        write_text(&mut choice, &self.choice).expect("writing to a String cannot fail");
         choice
     }
 

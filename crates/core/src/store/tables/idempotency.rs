@@ -187,10 +187,10 @@ impl Remembered {
         let Remembered { at, body, created, who, since } = self;
         let mut text = format!("{{\"at\":\"{at}\",\"body\":\"{body:016x}\",\"since_us\":{}", since.0);
         if let Some(created) = created {
-            write!(text, ",\"created\":{created:?}").expect("a string takes everything");
+            write!(text, ",\"created\":{created:?}").expect("writing to a String cannot fail");
         }
         if *who != 0 {
-            write!(text, ",\"who\":{who}").expect("a string takes everything");
+            write!(text, ",\"who\":{who}").expect("writing to a String cannot fail");
         }
         text.push('}');
         text

@@ -205,7 +205,7 @@ pub fn lost_parts(id: &str) -> Option<(Key, Position)> {
 /// The name of a vote. It is JSON, because the names in it may contain any separator.
 pub fn ballot(election: &str, voter: &str) -> Text {
     let mut name = ballots_of(election);
-    write_text(&mut name, voter).expect("a string takes everything");
+    write_text(&mut name, voter).expect("writing to a String cannot fail");
     name.push(']');
     name.into()
 }
@@ -214,7 +214,7 @@ pub fn ballot(election: &str, voter: &str) -> Text {
 pub fn ballots_of(election: &str) -> String {
     let mut prefix = String::with_capacity(2 * election.len() + 8);
     prefix.push('[');
-    write_text(&mut prefix, election).expect("a string takes everything");
+    write_text(&mut prefix, election).expect("writing to a String cannot fail");
     prefix.push(',');
     prefix
 }
@@ -235,7 +235,7 @@ pub fn call_named(name: &str) -> Option<u128> {
 pub fn written(at: Position, value: &str) -> String {
     const REST: usize = 64;
     let mut text = String::with_capacity(value.len() + REST);
-    write!(text, "{{\"at\":\"{at}\",\"value\":{value}}}").expect("a string takes everything");
+    write!(text, "{{\"at\":\"{at}\",\"value\":{value}}}").expect("writing to a String cannot fail");
     text
 }
 

@@ -42,7 +42,7 @@ impl Role {
     /// `{"instance_id","ttl_ms","address"?,"metadata"?,"secret_hash"?,"token","since_us","aged"?}`
     pub fn value(&self) -> String {
         let mut text = String::new();
-        self.claim.write(&mut text).expect("a string takes everything");
+        self.claim.write(&mut text).expect("writing to a String cannot fail");
         finished(&text, self.token, self.since, self.aged)
     }
 
@@ -82,7 +82,7 @@ impl Process {
     /// `{"identifier","role"?,"capabilities"?,"metadata"?,"ttl_ms","secret_hash"?,"token","since_us","aged"?}`
     pub fn value(&self) -> String {
         let mut text = String::new();
-        self.new.write(&mut text).expect("a string takes everything");
+        self.new.write(&mut text).expect("writing to a String cannot fail");
         finished(&text, self.token, self.since, self.aged)
     }
 

@@ -323,7 +323,8 @@ impl Bounds {
         if *strays {
             text.push_str(",\"strays\":true");
         }
-        write!(text, ",\"calls_us\":{},\"calls_at\":\"{at}\"}}", since.0).expect("a string takes everything");
+        write!(text, ",\"calls_us\":{},\"calls_at\":\"{at}\"}}", since.0)
+            .expect("writing to a String cannot fail");
         text
     }
 

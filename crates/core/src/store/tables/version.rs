@@ -62,7 +62,7 @@ impl Version {
 
     pub fn entry(&self) -> String {
         let mut text = String::new();
-        self.write(&mut text).expect("a string takes everything");
+        self.write(&mut text).expect("writing to a String cannot fail");
         text
     }
 
@@ -194,7 +194,7 @@ impl Conflict {
         let written = written.and_then(|()| self.kept.write(&mut text));
         written
             .and_then(|()| write!(text, ",\"wall_us\":{}}}", self.wall.0))
-            .expect("a string takes everything");
+            .expect("writing to a String cannot fail");
         text
     }
 

@@ -75,16 +75,19 @@ fn a_batch_is_one_line_of_the_log() {
 fn errors_of_a_batch_have_paths() {
     let bad = |items: &str| Command::parse_batch(raw(items)).expect_err("bad").to_string();
     assert_eq!(bad("[]"), "the value is empty");
-    assert_eq!(bad("{}"), "the value is not an array");
-    assert_eq!(bad("[1]"), "[0] is not an object");
+    assert_eq!(bad("{}"), "the value must be an array");
+    assert_eq!(bad("[1]"), "[0] must be an object");
     assert_eq!(bad(r#"[{"payload":{}}]"#), "[0].storage_cmd is missing");
     assert_eq!(bad(r#"[{"storage_cmd":"RemoveUser"}]"#), "[0].payload is missing");
-    assert_eq!(bad(r#"[{"storage_cmd":"Fly","payload":{}}]"#), "[0].storage_cmd \"Fly\" is no command");
-    assert_eq!(bad(r#"[{"storage_cmd":"Batch","payload":[]}]"#), "[0].storage_cmd is a batch within a batch");
+    assert_eq!(bad(r#"[{"storage_cmd":"Fly","payload":{}}]"#), "[0].storage_cmd \"Fly\" is not a command");
+    assert_eq!(
+        bad(r#"[{"storage_cmd":"Batch","payload":[]}]"#),
+        "[0].storage_cmd must not be a batch within a batch"
+    );
     let name = r#"[{"storage_cmd":"RemoveUser","payload":{"name":"a"}},{"storage_cmd":"RemoveUser","payload":{"name":1}}]"#;
-    assert_eq!(bad(name), "[1].payload.name is not a string");
+    assert_eq!(bad(name), "[1].payload.name must be a string");
     let within = Command::parse("Batch", raw(name)).expect_err("bad");
-    assert_eq!(within.to_string(), "payload[1].payload.name is not a string");
+    assert_eq!(within.to_string(), "payload[1].payload.name must be a string");
     assert_eq!(Command::parse("Batch", raw("[]")).expect_err("empty").to_string(), "payload is empty");
 }
 

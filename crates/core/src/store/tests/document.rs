@@ -4,7 +4,7 @@ use super::*;
 
 pub fn document(store: &Store) -> String {
     let mut text = String::new();
-    store.to_document(&mut text).expect("a string takes everything");
+    store.to_document(&mut text).expect("writing to a String cannot fail");
     text
 }
 
@@ -51,17 +51,17 @@ fn parts_may_be_left_out() {
 #[test]
 fn errors_have_paths() {
     let cases = [
-        ("", "the value is text that does not hold JSON"),
-        ("[]", "the value is not an object"),
-        (r#"{"roles":[]}"#, "roles is no field of this"),
-        (r#"{"users":{}}"#, "users is not an array"),
+        ("", "the value must be a string that contains JSON"),
+        ("[]", "the value must be an object"),
+        (r#"{"roles":[]}"#, "roles is an unknown field"),
+        (r#"{"users":{}}"#, "users must be an array"),
         (r#"{"users":[{"name":"a"},{}]}"#, "users[1].name is missing"),
-        (r#"{"users":[{"name":"a"},{"name":"a"}]}"#, "users[1].name is there twice"),
-        (r#"{"elections":[7]}"#, "elections[0] is not an object"),
-        (r#"{"elections":[{"name":"e","choices":["x"],"votes":7}]}"#, "elections[0].votes is not an array"),
+        (r#"{"users":[{"name":"a"},{"name":"a"}]}"#, "users[1].name is given twice"),
+        (r#"{"elections":[7]}"#, "elections[0] must be an object"),
+        (r#"{"elections":[{"name":"e","choices":["x"],"votes":7}]}"#, "elections[0].votes must be an array"),
         (r#"{"docs":[{"key":"k"}]}"#, "docs[0].value is missing"),
-        (r#"{"docs":[{"key":"k","value":1,"ttl":1}]}"#, "docs[0].ttl is no field of this"),
-        (r#"{"docs":[{"key":"k","value":1},{"key":"k","value":1}]}"#, "docs[1].key is there twice"),
+        (r#"{"docs":[{"key":"k","value":1,"ttl":1}]}"#, "docs[0].ttl is an unknown field"),
+        (r#"{"docs":[{"key":"k","value":1},{"key":"k","value":1}]}"#, "docs[1].key is given twice"),
     ];
     for (text, expected) in cases {
         assert_eq!(restored(text).map(|store| store.len()), Err(expected.into()), "{text}");
@@ -74,10 +74,10 @@ fn errors_have_paths() {
     assert_eq!(votes(vote), Ok(1));
     assert_eq!(
         votes(&format!("{vote},{vote}")),
-        Err("elections[0].votes[1].voter_name is there twice".into())
+        Err("elections[0].votes[1].voter_name is given twice".into())
     );
     let unknown = votes(r#"{"voter_name":"v","choice":"y"}"#);
-    assert_eq!(unknown, Err("elections[0].votes[0].choice is not among the choices".into()));
+    assert_eq!(unknown, Err("elections[0].votes[0].choice is not one of the choices".into()));
 }
 
 #[test]

@@ -38,8 +38,11 @@ fn what_the_seed_wrote_is_read() {
 fn a_payload_may_be_a_string_of_json() {
     let text = r#""{\"name\":\"tester\", \"x\":\"\\n\"}""#;
     assert_eq!(log_line("CreateUser", text), r#"1|{"name":"tester","x":"\n"}"#);
-    assert_eq!(bad("CreateUser", r#""{\"name\":""#), "bad_field: payload is text that does not hold JSON");
-    assert_eq!(bad("CreateUser", r#""\"{}\"""#), "bad_field: payload is not an object");
+    assert_eq!(
+        bad("CreateUser", r#""{\"name\":""#),
+        "bad_field: payload must be a string that contains JSON"
+    );
+    assert_eq!(bad("CreateUser", r#""\"{}\"""#), "bad_field: payload must be an object");
 }
 
 #[test]
@@ -74,16 +77,16 @@ fn commands_for_documents_need_no_json_around_them() {
 
 #[test]
 fn unknown_commands_and_fields() {
-    assert_eq!(bad("createuser", "{}"), "unknown_command: storage_cmd \"createuser\" is no command");
+    assert_eq!(bad("createuser", "{}"), "unknown_command: storage_cmd \"createuser\" is not a command");
     let long = bad(&"x\n".repeat(1_000_000), "{}");
     assert!(long.len() < 400 && !long.contains('\n'));
     assert_eq!(
         bad("PutDoc", r#"{"key":"k","value":1,"if_reev":"1"}"#),
-        "bad_field: payload.if_reev is no field of this"
+        "bad_field: payload.if_reev is an unknown field"
     );
     assert_eq!(
         bad("DeleteDoc", r#"{"key":"k","if_absent":true}"#),
-        "bad_field: payload.if_absent is no field of this"
+        "bad_field: payload.if_absent is an unknown field"
     );
     let contradiction = r#"{"key":"k","value":1,"if_rev":"1","if_absent":true}"#;
     assert_eq!(bad("PutDoc", contradiction), "bad_field: payload.if_absent contradicts the other condition");
@@ -92,54 +95,50 @@ fn unknown_commands_and_fields() {
 #[test]
 fn fields_are_named_by_their_path() {
     let cases = [
-        ("CreateUser", "[]", "payload is not an object"),
-        ("CreateUser", "null", "payload is not an object"),
+        ("CreateUser", "[]", "payload must be an object"),
+        ("CreateUser", "null", "payload must be an object"),
         ("CreateUser", "{}", "payload.name is missing"),
-        ("CreateUser", r#"{"name":null}"#, "payload.name is not a string"),
+        ("CreateUser", r#"{"name":null}"#, "payload.name must be a string"),
         ("CreateUser", r#"{"name":""}"#, "payload.name is empty"),
         ("CreateUser", r#"{"name":"a\nb"}"#, "payload.name has control characters"),
         ("CreateUser", "{\"name\":\"a\u{85}b\"}", "payload.name has control characters"),
-        ("CreateUser", r#"{"name":"a","name":"b"}"#, "payload.name is there twice"),
-        ("CreateUser", r#"{"name":"a","x":1,"\u0078":2}"#, "payload.x is there twice"),
-        ("CreateUser", r#"{"name":"a","group":1}"#, "payload.group is not a string"),
-        ("CreateUser", r#"{"name":"a","public_key":{}}"#, "payload.public_key is not a string"),
+        ("CreateUser", r#"{"name":"a","name":"b"}"#, "payload.name is given twice"),
+        ("CreateUser", r#"{"name":"a","x":1,"\u0078":2}"#, "payload.x is given twice"),
+        ("CreateUser", r#"{"name":"a","group":1}"#, "payload.group must be a string"),
+        ("CreateUser", r#"{"name":"a","public_key":{}}"#, "payload.public_key must be a string"),
         ("CreateElection", r#"{"name":"e"}"#, "payload.choices is missing"),
         ("CreateElection", r#"{"name":"e","choices":[]}"#, "payload.choices is empty"),
-        ("CreateElection", r#"{"name":"e","choices":"x"}"#, "payload.choices is not an array"),
-        ("CreateElection", r#"{"name":"e","choices":["x",1]}"#, "payload.choices[1] is not a string"),
+        ("CreateElection", r#"{"name":"e","choices":"x"}"#, "payload.choices must be an array"),
+        ("CreateElection", r#"{"name":"e","choices":["x",1]}"#, "payload.choices[1] must be a string"),
         ("CreateElection", r#"{"name":"e","choices":["x",""]}"#, "payload.choices[1] is empty"),
-        ("CreateElection", r#"{"name":"e","choices":["x","y","x"]}"#, "payload.choices[2] is there twice"),
+        ("CreateElection", r#"{"name":"e","choices":["x","y","x"]}"#, "payload.choices[2] is given twice"),
         ("CreateElection", r#"{"name":"e","choices":["x"],"groups":[]}"#, "payload.groups is empty"),
         (
             "CreateElection",
             r#"{"name":"e","choices":["x"],"groups":[null]}"#,
-            "payload.groups[0] is not a string",
+            "payload.groups[0] must be a string",
         ),
         (
             "CreateElection",
             r#"{"name":"e","choices":["x"],"end_date":5}"#,
-            "payload.end_date is not a string",
+            "payload.end_date must be a string",
         ),
         (
             "CreateElection",
             r#"{"name":"e","choices":["x"],"votes":[]}"#,
-            "payload.votes is a name that answers use themselves",
+            "payload.votes is a name reserved for answers",
         ),
         ("VoteElection", r#"{"election_name":"e","voter_name":"v"}"#, "payload.choice is missing"),
         ("PutDoc", r#"{"key":"k"}"#, "payload.value is missing"),
         ("PutDoc", r#"{"key":"","value":1}"#, "payload.key is empty"),
-        ("PutDoc", r#"{"key":"k","value":1,"if_rev":12}"#, "payload.if_rev is not a string"),
-        (
-            "PutDoc",
-            r#"{"key":"k","value":1,"if_absent":"yes"}"#,
-            "payload.if_absent is neither true nor false",
-        ),
+        ("PutDoc", r#"{"key":"k","value":1,"if_rev":12}"#, "payload.if_rev must be a string"),
+        ("PutDoc", r#"{"key":"k","value":1,"if_absent":"yes"}"#, "payload.if_absent must be true or false"),
     ];
     for (storage_cmd, payload, expected) in cases {
         assert_eq!(bad(storage_cmd, payload), format!("bad_field: {expected}"), "{payload}");
     }
     let date = bad("CreateElection", r#"{"name":"e","choices":["x"],"end_date":"tomorrow"}"#);
-    assert!(date.starts_with("bad_field: payload.end_date is no date and time of RFC 3339"), "{date}");
+    assert!(date.starts_with("bad_field: payload.end_date must be a date and time of RFC 3339"), "{date}");
 }
 
 #[test]
@@ -181,12 +180,12 @@ fn a_log_from_elsewhere_is_unreadable_and_says_why() {
         Command::from_payload(&payload).expect_err("unreadable").to_string()
     };
     assert_eq!(read(99, "{}"), "a record of type 99, which this binary does not know");
-    assert_eq!(read(2, "{"), "a record of type 2: the value is text that does not hold JSON");
+    assert_eq!(read(2, "{"), "a record of type 2: the value must be a string that contains JSON");
     assert_eq!(read(2, "{}"), "a record of type 2: name is missing");
     assert_eq!(read(100, "[]"), "a record of type 100: the value is empty");
     assert_eq!(
         read(100, r#"[{"type":100,"payload":[]}]"#),
-        "a record of type 100: [0].payload is not an object"
+        "a record of type 100: [0].payload must be an object"
     );
     assert_eq!(
         read(100, r#"[{"type":2,"payload":{}}]"#),
@@ -194,21 +193,21 @@ fn a_log_from_elsewhere_is_unreadable_and_says_why() {
     );
     assert_eq!(
         read(100, r#"[{"type":"2","payload":{}}]"#),
-        "a record of type 100: [0].type is no field of this"
+        "a record of type 100: [0].type is an unknown field"
     );
 }
 
 /// Values that readers of some language cannot read, and the error text for each.
 const UNREADABLE: [(&str, &str); 4] = [
-    ("1e400", "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is"),
+    ("1e400", "has a number beyond 1.797e308, such as 1e400, which JSON parsers cannot represent"),
     (
         r#"[0,{"a":-1E999}]"#,
-        "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is",
+        "has a number beyond 1.797e308, such as 1e400, which JSON parsers cannot represent",
     ),
-    (r#"{"a":"\ud800"}"#, "has half of a surrogate pair, like \\ud800 alone, which is no character"),
+    (r#"{"a":"\ud800"}"#, "has half of a surrogate pair, such as \\ud800 alone, which is not a character"),
     (
         r#"{"$serde_json::private::RawValue":1}"#,
-        "has a name that begins with $serde_json::private::, which readers in Rust fail at",
+        "has a name that begins with $serde_json::private::, which breaks parsers in Rust",
     ),
 ];
 
@@ -237,7 +236,7 @@ fn values_that_clients_cannot_read_are_not_taken() {
         let process = format!(r#"{{"identifier":"a","capabilities":{value}}}"#);
         assert_eq!(of_body(NewProcess::of_body(raw(&process)).map(drop)), format!("capabilities {says}"));
     }
-    let half = "has half of a surrogate pair, like \\ud800 alone, which is no character";
+    let half = "has half of a surrogate pair, such as \\ud800 alone, which is not a character";
     assert_eq!(bad("CreateUser", r#"{"name":"\ud800"}"#), format!("bad_field: payload.name {half}"));
     assert_eq!(bad("CreateUser", r#"{"\ud800":"u"}"#), format!("bad_field: payload {half}"));
     assert_eq!(bad("CreateUser", r#""{}\ud800""#), format!("bad_field: payload {half}"));

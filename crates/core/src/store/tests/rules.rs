@@ -7,7 +7,7 @@ fn a_user_exists_once() {
     let mut bench = Bench::new();
     assert_eq!(bench.ok("CreateUser", r#"{"name":"ann","group":"a"}"#), r#"{"name":"ann"}"#);
     let again = bench.run("CreateUser", r#"{"name":"ann"}"#);
-    assert_eq!(again, Err("exists: there is a user \"ann\" already".into()));
+    assert_eq!(again, Err("exists: there is already a user \"ann\"".into()));
     assert_eq!(bench.store.user("ann").expect("still there").to_json(), r#"{"name":"ann","group":"a"}"#);
 }
 
@@ -24,7 +24,7 @@ fn only_a_user_is_removed() {
 fn an_election_exists_once() {
     let mut bench = furnished();
     let again = bench.run("CreateElection", r#"{"name":"cake","choices":["x"]}"#);
-    assert_eq!(again, Err("exists: there is an election \"cake\" already".into()));
+    assert_eq!(again, Err("exists: there is already an election \"cake\"".into()));
 }
 
 fn vote(bench: &mut Bench, election: &str, voter: &str, choice: &str) -> Result<String, Rejection> {

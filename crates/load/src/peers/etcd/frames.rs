@@ -1,7 +1,7 @@
 //! HTTP/2 frames, as far as one unary gRPC call after another needs them.
 //!
-//! Headers are sent as literals, and the server is told to keep no table for the headers that it sends. So the
-//! server's headers can be skipped: a successful call has a message, and a failed one has none.
+//! Headers are sent as literals, and a setting tells the server to keep no table for the headers that it
+//! sends. So the server's headers can be skipped: a successful call has a message, and a failed one has none.
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;

@@ -10,7 +10,7 @@ use super::frames::{self, FrameHead};
 /// The prefix of a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// The number of bytes of messages that are read before the server is told that there is room again.
+/// The number of bytes of messages that are read before the server receives a new window.
 const WINDOW_BYTES: u32 = 1 << 24;
 
 /// Streams have odd numbers of up to 31 bits.

@@ -66,7 +66,7 @@ impl BackupHead {
 
     /// The line, without its end.
     pub fn line(&self) -> String {
-        let json = serde_json::to_string(self).expect("numbers and texts always encode");
+        let json = serde_json::to_string(self).expect("numbers and strings always serialize");
         format!("{NAME} {json}")
     }
 
@@ -95,7 +95,7 @@ pub fn write(head: &BackupHead, store: &Store, out: impl Write) -> io::Result<()
     let mut line = String::new();
     for (key, value) in store.backup_rows() {
         line.clear();
-        store::write_entry(&mut line, &key, &value).expect("a string takes everything");
+        store::write_entry(&mut line, &key, &value).expect("writing to a String cannot fail");
         out.write_all(line.as_bytes())?;
         rows += 1;
     }

@@ -55,17 +55,17 @@ impl BadBackup {
 impl fmt::Display for BadBackup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadBackup::Head => write!(f, "it does not begin with `{NAME}` and what it is a backup of"),
-            BadBackup::Line(line) => write!(f, "line {line} is not table, key and value"),
+            BadBackup::Head => write!(f, "it does not begin with `{NAME}` and a description of the backup"),
+            BadBackup::Line(line) => write!(f, "line {line} does not have a table, a key and a value"),
             BadBackup::Row(line, error) => write!(f, "line {line}: {error}"),
-            BadBackup::Order(line) => write!(f, "line {line} does not come after the one before"),
+            BadBackup::Order(line) => write!(f, "line {line} is not in order"),
             BadBackup::TooLong(line) => write!(f, "line {line} has more than {LINE_BYTES_MOST} bytes"),
             BadBackup::Checksum => {
-                write!(f, "number of rows or checksum are another than its last line says")
+                write!(f, "number of rows or checksum differ from its last line")
             }
-            BadBackup::Count => write!(f, "it has another number of rows than its first line says"),
+            BadBackup::Count => write!(f, "the number of rows differs from its first line"),
             BadBackup::Unfinished => write!(f, "it ends too early"),
-            BadBackup::AfterEnd => write!(f, "it goes on after its last line"),
+            BadBackup::AfterEnd => write!(f, "it continues after its last line"),
             BadBackup::Whole(error) => error.fmt(f),
         }
     }
