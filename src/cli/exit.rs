@@ -210,7 +210,7 @@ impl fmt::Display for Failure {
             }
             Failure::Command { command, why } => write!(f, "{command:?}: {why}"),
             Failure::BrokenOff { .. } => write!(f, "interrupted"),
-            Failure::NotHeld { role } => write!(f, "{role} has no holder"),
+            Failure::NotHeld { role } => write!(f, "role {role} has no holder"),
             Failure::NoRuntime(error) => write!(f, "cannot start the async runtime: {error}"),
             Failure::Call(error) => write!(f, "{error}"),
             Failure::Storage(error) => write!(f, "{error}"),

@@ -62,7 +62,7 @@ async fn a_node_keeps_copies_by_itself() {
     fs::rename(&dir, folder.path().join("away")).expect("a rename");
     wait_for("the status says so", async || {
         let remark = cluster.status_of(1, "remark").await;
-        remark.as_str()?.contains("no copy of the state").then_some(())
+        remark.as_str()?.contains("cannot save a copy of the state").then_some(())
     })
     .await;
     wait_for("the failure is counted", async || {
@@ -73,7 +73,7 @@ async fn a_node_keeps_copies_by_itself() {
     fs::rename(folder.path().join("away"), &dir).expect("a rename");
     wait_for("it is well again", async || {
         let remark = cluster.status_of(1, "remark").await;
-        (!remark.as_str().unwrap_or_default().contains("no copy")).then_some(())
+        (!remark.as_str().unwrap_or_default().contains("cannot save a copy")).then_some(())
     })
     .await;
     wait_for("a copy has what was written meanwhile", async || {
@@ -95,7 +95,7 @@ async fn a_full_disk_of_copies_stops_no_write() {
     cluster.answer(1, Call::put("/v1/docs/k").raw_json(&format!("\"{value}\""))).await.expect(201);
     wait_for("the status says so", async || {
         let remark = cluster.status_of(1, "remark").await;
-        remark.as_str()?.contains("no copy of the state").then_some(())
+        remark.as_str()?.contains("cannot save a copy of the state").then_some(())
     })
     .await;
     cluster.write_doc("more", 1).await;

@@ -128,10 +128,10 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     let (leader, next) = crown_and_heir(&cluster, &admin).await;
     let browser = browser(&cluster).await;
     browser.open(&cluster.node(2).url()).await;
-    browser.shows("This cluster asks for a token").await;
+    browser.shows("This cluster requires a token").await;
     browser.write("dialog input[name=token]", "a guess").await;
     browser.click("dialog button[type=submit]").await;
-    browser.shows("The token is not let in").await;
+    browser.shows("The token is not accepted").await;
     browser.write("dialog input[name=token]", &token).await;
     browser.click("dialog button[type=submit]").await;
     crowned(&browser, &format!("node-{leader}")).await;

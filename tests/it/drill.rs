@@ -197,7 +197,7 @@ async fn a_cluster_that_needs_its_leader() {
     cluster.sees(leader, dead, false).await;
     let (code, _, err) = Drill::start(&cluster, &["failover"]).ends().await;
     assert_eq!(code, Some(9), "{err}");
-    assert!(err.contains("1 of 3 nodes would be left"), "{err}");
+    assert!(err.contains("only 1 of 3 nodes would answer"), "{err}");
     let (code, _, err) = Drill::start(&cluster, &["handover", "--break", "true"]).ends().await;
     assert_eq!(code, Some(2), "{err}");
 }

@@ -119,7 +119,7 @@ async fn the_command_line_adds_moves_and_removes() {
     let listed: Value = serde_json::from_str(&said).expect("JSON");
     assert!(done && listed["members"][3]["votes"] == true, "{said}");
     let said = members_changed(&url, "move 4 127.0.0.1:9").await;
-    assert!(said.contains("node 4 is called at 127.0.0.1:9 from now on"), "{said}");
+    assert!(said.contains("node 4 is now called at 127.0.0.1:9"), "{said}");
     wait_for("every node calls it there", async || {
         for id in 1..=3 {
             let listed = cluster.answer(id, Call::get("/v1/members")).await.expect(200).json();
@@ -297,7 +297,7 @@ async fn a_cluster_that_waits_says_for_whom() {
     };
     cluster.start(2);
     cluster.start(3);
-    told(2, "the cluster has never been formed and waits for node-1").await;
+    told(2, "the cluster has never been formed and is waiting for node-1").await;
     cluster.start(1);
     let leader = cluster.leader().await;
     cluster.write_doc("a", 1).await;

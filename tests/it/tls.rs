@@ -149,8 +149,8 @@ async fn with_another_nodes_certificate_a_node_does_not_start() {
         (right.replace("node-1.key", "ca.key"), "tls.key_file: the file"),
         (right.replace("node-1", "ca"), "eldest://it/node/1"),
         (right.replace("node-1.crt", "none.crt"), "tls.cert_file: the file"),
-        ("[tls]\nmode = 'require'\n".to_string(), "tls.ca_file: is not given"),
-        ("[tls]\nmode = 'on'\n".to_string(), "tls.mode: \"on\" is not known"),
+        ("[tls]\nmode = 'require'\n".to_string(), "tls.ca_file: is missing"),
+        ("[tls]\nmode = 'on'\n".to_string(), "tls.mode: \"on\" is not a known value"),
     ] {
         cluster.configure(1, &wrong);
         cluster.start(1);
@@ -244,7 +244,7 @@ fn what_is_there_is_never_overwritten() {
         eldest(&["check", "--topology", &topology, "--node", "1", "--config", &config.display().to_string()]);
     let says = [checked.stdout, checked.stderr].concat();
     let says = String::from_utf8_lossy(&says);
-    assert!(says.contains("tls.key_file: others may use the file"), "{says}");
+    assert!(says.contains("tls.key_file: other users can access"), "{says}");
     assert_eq!(checked.status.success(), rustix::process::geteuid().is_root(), "{says}");
     let first = read("node-2.crt");
     assert!(certs.cert(&["node", "2", "--name", "n2.example"], true).status.success());

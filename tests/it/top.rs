@@ -60,5 +60,5 @@ async fn nodes_rates_roles_and_events_are_shown_again_and_again() {
     cluster.answer(leader, order).await.expect(200);
     top.shows(&format!("node-{next} leads")).await;
     cluster.kill9(leader);
-    top.shows("2 of 3 answer").await;
+    top.shows("2 of 3 nodes answered").await;
 }

@@ -112,7 +112,7 @@ async fn a_shell_that_loses_its_role_ends() {
     assert_eq!(run(&cluster, &format!("role check r {token}")).await.0.status.code(), Some(7));
     assert_eq!(run(&cluster, "role acquire r four").await.0.status.code(), Some(7));
     let (_, said) = run(&cluster, "role elect r four --ttl 1h").await;
-    assert!(said.starts_with("elected: four has r with the token "), "{said}");
+    assert!(said.starts_with("elected: four holds r with token "), "{said}");
     holder.ends_with(7).await;
     let (_, shown) = run(&cluster, "role list").await;
     assert!(shown.lines().nth(1).is_some_and(|row| row.starts_with("r     four")), "{shown}");
@@ -143,7 +143,7 @@ async fn documents_and_processes_from_a_shell() {
         ("doc delete k", 6, ""),
         ("proc register w/7 renderer --ttl 1h --role slave --capabilities [\"a\"]", 0, "worker:slave:w/7"),
         ("proc register w8 renderer --metadata {", 2, ""),
-        ("proc heartbeat w/7", 0, "w/7 is there"),
+        ("proc heartbeat w/7", 0, "w/7 is registered"),
         ("proc heartbeat w8", 6, ""),
         ("proc list --capability a --json", 0, "\"id\":\"w/7\""),
         ("proc list --capability b", 0, "no processes"),
