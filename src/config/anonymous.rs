@@ -16,7 +16,7 @@ const ALL: &str = "read,write,watch *";
 pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings) -> Option<Anonymous> {
     let text = settings.raw.anonymous.trim();
     if text.is_empty() {
-        return Some(unless_told(listen?.host.is_loopback() || settings.raw.insecure));
+        return Some(default_rights(listen?.host.is_loopback() || settings.raw.insecure));
     }
     match parse(text) {
         Ok(grants) => Some(Anonymous { grants, is_default: false }),
@@ -28,7 +28,7 @@ pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings
 }
 
 /// The default: a node that is reachable from other machines grants nothing to calls without a credential.
-fn unless_told(open: bool) -> Anonymous {
+fn default_rights(open: bool) -> Anonymous {
     let grants = if open { parse(ALL).unwrap_or_default() } else { Grants::default() };
     Anonymous { grants, is_default: true }
 }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_nobody_has_decided() {
-        assert_eq!(unless_told(true).said(), ALL);
-        assert_eq!(unless_told(false).said(), Anonymous::NOTHING);
+        assert_eq!(default_rights(true).said(), ALL);
+        assert_eq!(default_rights(false).said(), Anonymous::NOTHING);
     }
 }

@@ -205,7 +205,7 @@ impl Engine {
         let now = clock::now();
         match ask {
             // A role that is granted to a caller that has gone is lost to all others until the grant is taken back (P41).
-            Ask::Call { to, .. } if to.wants_no_role_any_more() => {}
+            Ask::Call { to, .. } if to.is_cancelled() => {}
             Ask::Call { id, call, to } => {
                 self.replies.add(id, to);
                 return Some((id, call));
@@ -264,7 +264,7 @@ impl Engine {
 
     /// The call is opened before its message is handled, because the answer may be among the outputs. A caller that this node's
     /// log does not name gets a link, so that the answer can reach it (P43).
-    pub fn peer_asks(&mut self, ask: PeerAsk) {
+    pub fn on_peer_question(&mut self, ask: PeerAsk) {
         let PeerAsk { call, reply } = ask;
         let from = call.envelope.from;
         if !self.network.knows(from)
@@ -279,12 +279,12 @@ impl Engine {
             // The caller has nothing to wait for: the answer, if any, is a separate call.
             let _ = reply.send(None);
         }
-        self.peer_says(call);
+        self.on_peer_message(call);
     }
 
     pub fn arrived(&mut self, arrived: Arrived) {
         match arrived {
-            Arrived::Call(call) => self.peer_says(*call),
+            Arrived::Call(call) => self.on_peer_message(*call),
             Arrived::TooLarge { to, bytes } => self.handle(In::StateTooLarge { to, bytes }),
             Arrived::Refused(peer) => self.handle(In::PeerRefused(peer)),
         }
@@ -292,7 +292,7 @@ impl Engine {
 
     /// The encoder gets the lines first: if the replica takes the records, their lines are written and sent on as they came. A
     /// snapshot is installed while its message is handled, or not at all, so its files are given up after that.
-    fn peer_says(&mut self, call: PeerCall) {
+    fn on_peer_message(&mut self, call: PeerCall) {
         tracing::trace!("{}", call.envelope);
         self.disk.encoder.receive(call.lines);
         let brought = call.brought.map(|state| match state {
@@ -340,7 +340,7 @@ impl Engine {
     /// waiting for this node's disk: it works at the same time as the disks of the followers.
     pub fn flush(&mut self) {
         if let Some((last, _)) = self.disk.jobs.last() {
-            self.counting.goes_to_disk(*last, clock::now().mono);
+            self.counting.on_write_started(*last, clock::now().mono);
             self.disk.disk.submit_all(self.disk.jobs.drain(..));
         }
         for (to, packet) in self.disk.appends.drain(..) {

@@ -218,7 +218,7 @@ fn give(seats: &mut BTreeMap<u64, ReaderSeat>, event: &Arc<Frame>, number: u64) 
 }
 
 /// The number of events handed out before other threads get the locks.
-const HANDED_AT_ONCE: usize = 256;
+const EVENTS_PER_LOCK: usize = 256;
 
 /// The feed as the rest of the process sees it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -276,7 +276,7 @@ impl Shared {
         if seats.next < ring.first() {
             seats.lose(ring.first());
         }
-        let news = ring.from(seats.next, HANDED_AT_ONCE).map(|news| news.cloned().collect());
+        let news = ring.from(seats.next, EVENTS_PER_LOCK).map(|news| news.cloned().collect());
         (news.unwrap_or_default(), ring.is_closed)
     }
 }

@@ -179,7 +179,7 @@ impl Counting {
         self.leaderless_since = leader.is_none().then_some(now);
     }
 
-    pub fn goes_to_disk(&mut self, upto: Seq, now: Time) {
+    pub fn on_write_started(&mut self, upto: Seq, now: Time) {
         if self.rounds.len() < ROUNDS_MOST {
             self.rounds.push_back((upto, now));
         }
@@ -267,8 +267,8 @@ mod numbers_tests {
     #[test]
     fn a_round_ends_when_all_of_it_is_durable() {
         let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(0)));
-        counting.goes_to_disk(Seq(3), Time(100));
-        counting.goes_to_disk(Seq(5), Time(200));
+        counting.on_write_started(Seq(3), Time(100));
+        counting.on_write_started(Seq(5), Time(200));
         counting.durable(&numbers, Seq(2), Time(300));
         assert_eq!(numbers.syncs.upto().1, 0);
         assert_eq!(counting.disk_waits(Time(300)), Duration::from_micros(200));

@@ -165,7 +165,7 @@ impl To {
     }
 
     /// Returns whether a caller that wants a role disconnected before the loop received the call.
-    pub fn wants_no_role_any_more(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         matches!(self, To::Role(reply) if reply.is_closed())
     }
 

@@ -242,7 +242,7 @@ fn random_u64() -> Result<u64, StartError> {
 pub const ASKS_MOST: usize = 4096;
 /// The number of calls that are handled before the loop reads the disk's and the peers' messages again. One chunk of a stream may come
 /// with them, so that neither kind of client delays the other for long.
-const TAKEN_AT_ONCE: usize = 64;
+const CALLS_PER_TURN: usize = 64;
 
 /// All sources of inputs to the loop. `gone` is apart from `asks` because a disconnect must overtake the calls that wait there
 /// (P41). `chunks` is apart because one of its entries is up to 1,024 calls.
@@ -263,8 +263,8 @@ pub struct LoopSources {
 /// flood from one source puts a timer off by one batch at most. `flush` comes last: writes that one pass has caused are synced
 /// together.
 pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
-    let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
-    let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
+    let mut asks = Vec::with_capacity(CALLS_PER_TURN);
+    let mut peers = Vec::with_capacity(CALLS_PER_TURN);
     loop {
         // Disconnected callers must leave the queue of waiters before any call moves it (P41).
         while let Ok(word) = sources.gone.try_recv() {
@@ -280,14 +280,14 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
             // A timer that is due does not wait behind messages. The last branch waits for a timer only while no source has
             // anything.
             () = tokio::time::sleep(due), if due.is_zero() => {}
-            _ = sources.peers.recv_many(&mut peers, TAKEN_AT_ONCE) => {
-                peers.drain(..).for_each(|ask| engine.peer_asks(ask));
+            _ = sources.peers.recv_many(&mut peers, CALLS_PER_TURN) => {
+                peers.drain(..).for_each(|ask| engine.on_peer_question(ask));
             }
             Some(arrived) = sources.arrived.recv() => engine.arrived(arrived),
             Some(taken) = sources.taken.recv() => engine.snapshot_taken(taken),
             Some(prepared) = sources.prepared.recv() => engine.is_prepared(prepared),
             Some(word) = sources.gone.recv() => engine.gone(word),
-            _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => {
+            _ = sources.asks.recv_many(&mut asks, CALLS_PER_TURN) => {
                 engine.asked(asks.drain(..), sources.chunks.try_recv().ok());
             }
             Some(chunk) = sources.chunks.recv() => engine.asked([].into_iter(), Some(chunk)),

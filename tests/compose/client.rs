@@ -27,7 +27,7 @@ impl Client {
             .no_proxy()
             .timeout(CALL_MAX)
             .pool_max_idle_per_host(0)
-            .tls_backend_preconfigured(eldest_tls::trusting_nobody())
+            .tls_backend_preconfigured(eldest_tls::trusting_no_certificate())
             .build();
         Client(client.expect("a client"))
     }

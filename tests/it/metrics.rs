@@ -196,7 +196,7 @@ impl Prometheus {
             .expect(
                 "prometheus is installed (`apt-get install prometheus`), or ELDEST_SKIP_PROMETHEUS is set",
             );
-        let plain = eldest_tls::trusting_nobody();
+        let plain = eldest_tls::trusting_no_certificate();
         let http = reqwest::Client::builder().no_proxy().timeout(ANSWER_MOST);
         let http = http.tls_backend_preconfigured(plain).build();
         let http = http.expect("a client");

@@ -231,7 +231,7 @@ impl World {
         }
         let (id, life) = (self.hosts[node].id, self.hosts[node].life);
         self.checks.told.told(id, life, &event, self.is_available())?;
-        self.tell_readers(node, &event)
+        self.publish(node, &event)
     }
 
     fn applies(&mut self, node: usize, at: Position) -> Check {

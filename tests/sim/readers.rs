@@ -195,7 +195,7 @@ impl Readers {
 
 impl World {
     /// A node sends an event to its readers.
-    pub fn tell_readers(&mut self, node: usize, event: &FeedEvent) -> Check {
+    pub fn publish(&mut self, node: usize, event: &FeedEvent) -> Check {
         let Some(mut readers) = self.readers.take() else { return Ok(()) };
         let host = &mut self.hosts[node];
         let whole = match event.clone() {

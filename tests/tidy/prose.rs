@@ -1,8 +1,8 @@
 //! Comments and documents are written in plain sentences: a subject, a verb, a reason.
 //!
-//! Two counts for each room, and for each document: comment blocks that open with a clause in the place of a subject ("Whoever …",
-//! "Of …", "Nobody …"), and words that readers stumble over. Both are bounds on a share, because a few such words are right where
-//! they stand.
+//! Two counts for each room, and for each document: comment blocks that open with a clause in the place of a subject (`OPENERS`),
+//! and words that readers stumble over (`DIALECT`). Both are bounds on a share, because a few such words are right where they
+//! stand.
 
 use std::collections::BTreeMap;
 

@@ -82,12 +82,12 @@ impl Server {
 
     /// Waits for this number of such requests.
     pub async fn until(&self, line: &str, count: usize) {
-        comes_about(|| self.count(line) >= count).await;
+        wait_until(|| self.count(line) >= count).await;
     }
 }
 
 /// Waits until the condition holds. The bound is long enough for a busy machine; only a hang reaches it.
-pub async fn comes_about(so: impl Fn() -> bool) {
+pub async fn wait_until(so: impl Fn() -> bool) {
     let looking = async {
         while !so() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use eldest_tls::trusting_nobody;
+use eldest_tls::trusting_no_certificate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ pub async fn leader_first(targets: Vec<Target>, headers: &[u8]) -> Result<(Vec<T
     // A node may serve http and https, and the leader is called as the other nodes are.
     let secured = targets.iter().find_map(|target| target.secured.as_ref());
     parsed.tls = secured.is_some();
-    let tls = secured.map_or_else(|| Arc::new(trusting_nobody()), |secured| secured.config.clone());
+    let tls = secured.map_or_else(|| Arc::new(trusting_no_certificate()), |secured| secured.config.clone());
     let leader = Target::resolve(&parsed, &tls).await?;
     let others = targets.into_iter().filter(|target| target.address != leader.address);
     let first = std::iter::once(leader.clone()).chain(others).collect();

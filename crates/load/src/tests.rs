@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser};
 use serde_json::Value;
 
 use super::http::{Connection, Failure, Request};
-use super::server::{Asked, Reply, Server, comes_about, own_status, problem, status};
+use super::server::{Asked, Reply, Server, own_status, problem, status, wait_until};
 use super::target::Target;
 use super::{Bench, BenchError, Tool};
 
@@ -79,7 +79,9 @@ fn willing(asked: &Asked) -> Reply {
 }
 
 async fn target(server: &Server) -> Target {
-    Target::resolve(&server.url.parse().unwrap(), &Arc::new(eldest_tls::trusting_nobody())).await.unwrap()
+    Target::resolve(&server.url.parse().unwrap(), &Arc::new(eldest_tls::trusting_no_certificate()))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -162,7 +164,7 @@ async fn refusals_are_counted_and_retried_elsewhere() {
     let urls = format!("{nobody},{},{}", follower.url, leader.url);
     let all_at_the_leader = async {
         let is_last = |asked: &&Asked| asked.line.starts_with("PUT") && asked.on_connection == 9;
-        comes_about(|| leader.asked().iter().filter(is_last).count() >= 4).await;
+        wait_until(|| leader.asked().iter().filter(is_last).count() >= 4).await;
     };
     let report = load(&urls, "--spread", all_at_the_leader).await;
     // Two connections begin at an address without a server, and go on to the follower, where another connection
@@ -298,7 +300,7 @@ async fn gaps_are_told_with_both_their_ends() {
     let second = second.await;
     let arguments = format!("gap --json --over 20ms --duration 1h --url {},{}", first.url, second.url);
     let refused_again = async {
-        comes_about(|| asked.load(Ordering::SeqCst) >= 35).await;
+        wait_until(|| asked.load(Ordering::SeqCst) >= 35).await;
     };
     let (lines, result) = generate(&arguments, refused_again).await;
     assert!(result.is_ok(), "{result:?}");

@@ -44,7 +44,7 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     let log = dir.join(LOG_DIR);
     let place = LogPlace { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
     let segments = segment::list(files, &place.dir)?;
-    place.begin_anew(&segments, &Boundary::default(), Some(&mut quarantine))?;
+    place.start_after_snapshot(&segments, &Boundary::default(), Some(&mut quarantine))?;
     Ok(quarantine.folder())
 }
 

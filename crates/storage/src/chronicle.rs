@@ -56,14 +56,14 @@ impl Chronicle {
     pub fn add(&mut self, line: &str) -> io::Result<()> {
         keep(&mut self.lines, self.most, line);
         if self.written >= 2 * self.most {
-            return self.write_anew();
+            return self.rewrite();
         }
         self.file.write_all(format!("{line}\n").as_bytes())?;
         self.written += 1;
         Ok(())
     }
 
-    fn write_anew(&mut self) -> io::Result<()> {
+    fn rewrite(&mut self) -> io::Result<()> {
         let new = self.path.with_extension("new");
         // A leftover of a crash is removed, and no link is followed, even one that another program created.
         match fs::remove_file(&new) {

@@ -283,7 +283,7 @@ fn settle(
     let found = &survey.gathered.segments;
     let log = match &survey.gathered.log {
         Some(log) if survey.keep => place.keep(&survey.gathered, log, kept)?,
-        _ => place.begin_anew(found, &survey.snapshot, kept)?,
+        _ => place.start_after_snapshot(found, &survey.snapshot, kept)?,
     };
     // The bad snapshots go last: if the log reaches back to the newest good snapshot, it has been kept by now, and replaces
     // them.

@@ -4,7 +4,7 @@
 //!
 //! - `keep`: later segments go, the newest first; bad lines are cleared; the end is cut; the first segment is rewritten;
 //!   earlier segments go.
-//! - `begin_anew`: space is allocated; later segments go, the newest first; the new segment gets its name; earlier segments
+//! - `start_after_snapshot`: space is allocated; later segments go, the newest first; the new segment gets its name; earlier segments
 //!   go.
 //!
 //! The caller has recorded a loss before: the new incarnation is durable, and copies of bad files are in the quarantine. A
@@ -117,7 +117,7 @@ impl LogPlace {
 
     /// A new log begins after the snapshot.
     /// The segments that were found go. The space is allocated first: if there is none, nothing has been removed.
-    pub fn begin_anew(
+    pub fn start_after_snapshot(
         &self,
         found: &[Index],
         snapshot: &Boundary,

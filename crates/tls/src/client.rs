@@ -46,7 +46,7 @@ impl ClientFiles {
 
 /// A configuration for plain HTTP only, which trusts no certificate: a library that supports both needs a
 /// configuration.
-pub fn trusting_nobody() -> ClientConfig {
+pub fn trusting_no_certificate() -> ClientConfig {
     builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 

@@ -23,7 +23,7 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientFiles, trusting_nobody};
+pub use client::{ClientFiles, trusting_no_certificate};
 pub use explain::explain;
 pub use facts::{Facts, NodeName};
 pub use files::{Kind, TlsError, certificates};

@@ -74,7 +74,7 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
     let asker = Asker::new(target, within)?;
     let mut first = asker.look_at_all(target.url.iter().cloned()).await;
     let Some((example, members)) = members_of(&first) else {
-        return Err(why_nobody(first).into());
+        return Err(no_answer_error(first).into());
     };
     let urls: Vec<(SeenMember, String)> =
         members.into_iter().map(|member| (member.clone(), alike(&member.url, &example))).collect();
@@ -109,7 +109,7 @@ fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<SeenMember
 }
 
 /// The error if no node answered. A refusal says more than silence does.
-fn why_nobody(first: BTreeMap<String, Asked>) -> CallError {
+fn no_answer_error(first: BTreeMap<String, Asked>) -> CallError {
     let mut tried = Vec::new();
     let mut other = None;
     for error in first.into_values().filter_map(Result::err) {

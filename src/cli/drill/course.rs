@@ -63,7 +63,7 @@ impl<'a> Course<'a> {
 
     pub async fn run(&mut self) -> Result<(), Failure> {
         let (place, within) = (self.order.place, self.args.within);
-        if !self.comes_true(|tally| tally.acknowledged > 0 && tally.is_held()).await {
+        if !self.wait_for(|tally| tally.acknowledged > 0 && tally.is_held()).await {
             let what = format!(
                 "no write was acknowledged or no role was granted within {within:?}; nothing was done"
             );
@@ -89,11 +89,11 @@ impl<'a> Course<'a> {
             self.say(format!("no other node leads after {within:?}"));
             return Ok(());
         }
-        self.say_who_leads();
+        self.report_leader();
         let before = self.looked(|tally| tally.acknowledged);
-        self.outcome.another_led = self.comes_true(|tally| tally.acknowledged > before).await;
+        self.outcome.another_led = self.wait_for(|tally| tally.acknowledged > before).await;
         sleep(self.args.settle).await;
-        self.say_who_leads();
+        self.report_leader();
 
         if self.is_broken {
             let done = self.order.bring_back(self.args.mend_by.as_deref()).await?;
@@ -104,7 +104,7 @@ impl<'a> Course<'a> {
             self.say(format!("{} {how}", place.name));
             self.outcome.is_back = Some(is_back);
             sleep(self.args.settle).await;
-            self.say_who_leads();
+            self.report_leader();
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl<'a> Course<'a> {
     }
 
     /// Waits until the condition holds, within the time that a step may take. Returns whether it holds.
-    async fn comes_true(&self, is_so: impl Fn(&Tally) -> bool) -> bool {
+    async fn wait_for(&self, is_so: impl Fn(&Tally) -> bool) -> bool {
         let comes = async {
             while !self.looked(&is_so) {
                 sleep(Duration::from_millis(1)).await;
@@ -155,7 +155,7 @@ impl<'a> Course<'a> {
     }
 
     /// Reports the leader, if it is another one than the last one reported.
-    fn say_who_leads(&mut self) {
+    fn report_leader(&mut self) {
         let newest = self.watch.newest();
         if let Some(Leads { id, name, epoch }) = newest.as_ref().filter(|_| newest != self.told) {
             self.say(format!("{name} (node {id}) leads in epoch {epoch}"));

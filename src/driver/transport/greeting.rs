@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use eldest_tls::trusting_nobody;
+use eldest_tls::trusting_no_certificate;
 use reqwest::StatusCode;
 
 use super::post::{self, Fault, Poster};
@@ -46,7 +46,7 @@ pub async fn greet(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> 
 
 async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(member.id.0)));
-    let tls = by_tls.unwrap_or_else(trusting_nobody);
+    let tls = by_tls.unwrap_or_else(trusting_no_certificate);
     let client = post::client(&setup.settings.timing, tls)
         .map_err(|error| Stranger::NotReached(post::cause(&error)))?;
     let sender = Sender {

@@ -203,7 +203,7 @@ impl TransferPermit {
             Ok(Ok(Some((_, content))))
                 if self.kind == TransferKind::Merge && content.length() > self.merge_bytes =>
             {
-                self.tell_too_large(content.length()).await;
+                self.report_too_large(content.length()).await;
             }
             Ok(Ok(Some((packet, content)))) => self.send(&packet, content).await,
             Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and none exists"),
@@ -222,14 +222,14 @@ impl TransferPermit {
                 self.link.failed(&fault);
                 let too_large = matches!(&fault, Fault::Refused(StatusCode::PAYLOAD_TOO_LARGE, _));
                 if too_large && what == TransferKind::Merge {
-                    self.tell_too_large(bytes).await;
+                    self.report_too_large(bytes).await;
                 }
             }
         }
     }
 
     /// The replica then calls the merge off and says what to change. Otherwise both sides would hold their service forever (P48).
-    async fn tell_too_large(&self, bytes: u64) {
+    async fn report_too_large(&self, bytes: u64) {
         let to = self.link.poster.peer();
         let _ = self.link.tell.send(Arrived::TooLarge { to, bytes }).await;
     }

@@ -107,7 +107,7 @@ impl Pipeline<'_> {
         let verdicts = first.verdicts().await;
         if verdicts.iter().any(is_open) {
             self.under_way.push_front(UnderWay { verdicts: Some(verdicts), ..first });
-            return self.judge_anew().await;
+            return self.judge_again().await;
         }
         let mut said = Decided::default();
         said.say_all(self.context, self.head, &first.chunk, verdicts).await;
@@ -122,7 +122,7 @@ impl Pipeline<'_> {
         text
     }
 
-    async fn judge_anew(&mut self) -> String {
+    async fn judge_again(&mut self) -> String {
         let (mut chunks, mut all) = (Vec::new(), Vec::new());
         for mut under_way in std::mem::take(&mut self.under_way) {
             all.extend(under_way.verdicts().await);

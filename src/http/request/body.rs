@@ -93,7 +93,7 @@ impl LongBody {
 
     /// Excludes the time that this node needed for the last piece: the rate is that of the sender.
     /// Otherwise a disk or a thread of this node that is slow would make a fast sender look slow.
-    pub fn was_held_up(&mut self, by: Duration) {
+    pub fn exclude_pause(&mut self, by: Duration) {
         self.reading.began += by;
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
-use eldest_tls::trusting_nobody;
+use eldest_tls::trusting_no_certificate;
 use tokio::sync::watch;
 
 use super::audit::Audit;
@@ -254,7 +254,8 @@ impl Context {
 /// A client library that repeats a call, or follows a redirect, could apply a write twice (C7): this node
 /// alone decides whether a call is sent again. No proxy of the environment comes between nodes.
 fn client(setup: &Setup, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
-    let tls = setup.dialling().map_or_else(trusting_nobody, |certificates| certificates.dialling(None));
+    let tls =
+        setup.dialling().map_or_else(trusting_no_certificate, |certificates| certificates.dialling(None));
     reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

@@ -228,7 +228,7 @@ impl Commands {
     /// Silence counts from here: until now this node did not read from the client.
     /// Otherwise a stream whose chunks wait long for a verdict would end as silent, although the client had
     /// lines to send.
-    pub fn listen_anew(&mut self) {
+    pub fn restart_silence(&mut self) {
         self.heard = Instant::now();
     }
 

@@ -184,7 +184,7 @@ async fn read(context: &Context, body: Body) -> Result<BackupReader, Problem> {
         let began = Moment::now();
         // An error is reported after the whole body has arrived: closing the connection earlier would lose the response.
         let _ = pieces.send(piece).await;
-        body.was_held_up(began.elapsed());
+        body.exclude_pause(began.elapsed());
     }
     drop(pieces);
     reading.await.map_err(|_| lost())?.map_err(|error| bad(&error))

@@ -114,7 +114,7 @@ async fn serve(
         }
         // The node was busy with the client's own lines, and did not read: that is no silence of the client.
         if has_news {
-            commands.listen_anew();
+            commands.restart_silence();
         }
         while pipeline.wants(commands.count(), commands.is_full()) {
             let Some(chunk) = commands.take() else { break };

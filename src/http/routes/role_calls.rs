@@ -90,7 +90,7 @@ impl Calls {
     }
 
     pub async fn renew(&self, tenure: &Tenure) -> Result<Granted, RefusedCall> {
-        let asked = self.asked("renew", &said_of(tenure))?;
+        let asked = self.asked("renew", &tenure_json(tenure))?;
         granted(roles::renewed(&self.context, &asked, false, &self.role, tenure).await?).await
     }
 
@@ -119,7 +119,7 @@ impl Calls {
     /// Builds the call that gives back the client's role. The stream may have ended because its token was revoked, so the client is judged
     /// neither here nor by the leader.
     fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
-        let mut asked = self.asked(order, &said_of(tenure))?;
+        let mut asked = self.asked(order, &tenure_json(tenure))?;
         asked.parts.extensions.remove::<Principal>();
         asked.parts.extensions.insert(GivesBack { token: tenure.token, tie: tenure.tie });
         Ok(asked)
@@ -159,7 +159,7 @@ impl Granted {
     }
 }
 
-fn said_of(tenure: &Tenure) -> Value {
+fn tenure_json(tenure: &Tenure) -> Value {
     let mut said = json!({"instance_id": *tenure.instance, "token": tenure.token});
     if let Some(ttl) = tenure.ttl {
         said["ttl_ms"] = json!(ttl.0 / 1000);

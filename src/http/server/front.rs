@@ -36,7 +36,7 @@ use crate::http::url::has_dot_segments;
 use crate::wire::{Route, header};
 
 /// The memory of a waiting response in addition to its body: its head, and the state that HTTP keeps for it.
-const BESIDE_A_BODY: usize = 1024;
+const RESPONSE_OVERHEAD_BYTES: usize = 1024;
 
 #[derive(Debug)]
 pub struct Front {
@@ -226,7 +226,7 @@ impl Reader {
         let Some(caller) = self.caller.as_ref().filter(|_| length > 0) else {
             return Ok(response);
         };
-        let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(BESIDE_A_BODY);
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(RESPONSE_OVERHEAD_BYTES);
         // A read may be replaced by 429: it changed nothing. The outcome of a write is sent in any case,
         // since 429 would say that the write was surely not applied (P15). Its memory counts all the same,
         // and keeps further bodies out.

@@ -107,16 +107,16 @@ impl CountedLease {
     /// record that ends it.
     pub fn give_up(&mut self, now: Time) {
         self.unheard = true;
-        self.end_what_nobody_heard_of(now);
+        self.end_unheard_grants(now);
     }
 
     /// The other call of the same holder did not get its answer, either.
     pub fn take_back(&mut self, now: Time) {
         self.promises = self.promises.map(|promises| promises.saturating_sub(1));
-        self.end_what_nobody_heard_of(now);
+        self.end_unheard_grants(now);
     }
 
-    fn end_what_nobody_heard_of(&mut self, now: Time) {
+    fn end_unheard_grants(&mut self, now: Time) {
         let heard = self.promises != Some(0) && !mutant::is_on(Mutant::GiveUpWhatWasTold);
         if self.unheard && !heard {
             self.end = now;
@@ -149,7 +149,7 @@ impl CountedLease {
 
     /// That connection has closed, and its holder is gone with it. The lease is over, except for promises without a tie and promises of
     /// earlier leaders, which may have another number of this holder. Returns false if the holder relies on another connection by now.
-    /// This and `end_what_nobody_heard_of` are the only places where an end moves to an earlier time.
+    /// This and `end_unheard_grants` are the only places where an end moves to an earlier time.
     pub fn untie(&mut self, now: Time, tie: u64) -> bool {
         let tied = self.tie == Some(tie) || self.tie.is_some() && mutant::is_on(Mutant::UntieAnyNumber);
         if tied {
@@ -160,7 +160,7 @@ impl CountedLease {
     }
 
     /// Starts the lease again, with no earlier end than before: this leader's own promises hold, and its record is still under way.
-    pub fn anew_after(now: Time, lease: Lease, before: &CountedLease) -> CountedLease {
+    pub fn restarted(now: Time, lease: Lease, before: &CountedLease) -> CountedLease {
         let fresh = CountedLease::anew(now, lease);
         if before.lease.token != lease.token {
             return fresh;

@@ -60,7 +60,7 @@ impl Leases {
         let before = std::mem::take(&mut self.counted);
         let anew = |(name, lease)| {
             let counted = match before.get(&name) {
-                Some(before) => CountedLease::anew_after(now, lease, before),
+                Some(before) => CountedLease::restarted(now, lease, before),
                 None => CountedLease::anew(now, lease),
             };
             (name, counted)

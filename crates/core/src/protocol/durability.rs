@@ -121,7 +121,7 @@ impl Durability {
     }
 
     /// Whether records are still being written to disk, but no snapshot that replaces the log.
-    pub fn lacks_records_only(&self) -> bool {
+    pub fn awaits_only_records(&self) -> bool {
         self.log > self.done && !self.is_installing()
     }
 

@@ -92,11 +92,11 @@ impl Following {
     }
 
     /// A follower approves the leader that it follows. While its candidate has not opened the epoch, it may
-    /// turn to an elder candidate, not to a younger one (P8, C27). `comes_last`: others come before that
+    /// turn to an elder candidate, not to a younger one (P8, C27). `ranks_last`: others come before that
     /// candidate, even if its index is lower.
-    pub fn would_leave(&self, candidate: NodeId, comes_last: bool) -> bool {
+    pub fn would_leave(&self, candidate: NodeId, ranks_last: bool) -> bool {
         candidate == self.leader
-            || (self.is_awaiting() && candidate < self.leader && !comes_last)
+            || (self.is_awaiting() && candidate < self.leader && !ranks_last)
             || mutant::is_on(Mutant::ApproveWithoutSuspicion)
     }
 
@@ -108,8 +108,8 @@ impl Following {
     /// The leader's commit index counts here only as far as this log is known to match (P7).
     fn commit(&self, core: &mut Core, commit: Index) {
         match mutant::is_on(Mutant::CommitUnmatched) {
-            true => core.commit_as_told(commit),
-            false => core.commit_as_told(commit.min(self.matched)),
+            true => core.commit_to_leaders_index(commit),
+            false => core.commit_to_leaders_index(commit.min(self.matched)),
         }
     }
 
@@ -166,7 +166,7 @@ impl Following {
         let disk = core.journal.disk();
         let waits = core.settings.is_available() || disk.is_installing();
         if waits || mutant::is_on(Mutant::BeatsWaitForRecords) {
-            let (last, after) = core.journal.told_end(&core.settings);
+            let (last, after) = core.journal.reported_end(&core.settings);
             return (self.matched.min(last.index), last, after);
         }
         let counts = if mutant::is_on(Mutant::BeatsCountUnsynced) { Index::MAX } else { disk.upto() };

@@ -82,8 +82,8 @@ impl Journal {
     /// The end of the log that this node may report with a promise or with the answer to a beat, and what must be on disk first. While the
     /// disk is full, records wait for room. In that case the message waits only for the promise, and reports the end of the records on disk
     /// (P24). In available mode it reports the end of the log, because such a message also says what the whole log includes.
-    pub fn told_end(&self, settings: &Settings) -> (Position, After) {
-        let stuck = self.full && self.disk.lacks_records_only() && !settings.is_available();
+    pub fn reported_end(&self, settings: &Settings) -> (Position, After) {
+        let stuck = self.full && self.disk.awaits_only_records() && !settings.is_available();
         if !stuck || mutant::is_on(Mutant::FullWaitsForRoom) {
             return (self.log.last(), self.disk.vote_and_log());
         }

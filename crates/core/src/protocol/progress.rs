@@ -132,7 +132,7 @@ impl Progress {
     }
 
     /// The follower has all that is committed and does not know that it is committed: no append will tell it.
-    pub fn lacks_the_news_only(&self, commit: Index) -> bool {
+    pub fn needs_only_commit_index(&self, commit: Index) -> bool {
         self.told < commit && self.matched >= commit
     }
 
@@ -153,7 +153,7 @@ impl Progress {
         self.inflight.retain(|index| *index > matched);
     }
 
-    pub fn streams_again(&mut self, base: Index) {
+    pub fn resume_streaming(&mut self, base: Index) {
         let found = match self.mode {
             // The follower's position must be known to match: an answer alone does not show that.
             Sending::Probe => self.inflight.is_empty() && self.next == self.matched + 1,
@@ -227,12 +227,12 @@ mod tests {
         let mut progress = Progress::unknown(192, Time(0));
         progress.located(191, 191);
         progress.acknowledged(180);
-        progress.streams_again(0);
+        progress.resume_streaming(0);
         assert_eq!(progress.mode, Sending::Probe);
         assert!(matches!(progress.step(Time(1), 0, 191, &settings), Step::Append(192)));
         progress.sent(191, Time(1));
         progress.acknowledged(191);
-        progress.streams_again(0);
+        progress.resume_streaming(0);
         assert_eq!(progress.mode, Sending::Stream);
     }
 }

@@ -102,24 +102,24 @@ impl Replica {
         match input {
             In::Tick => {
                 if self.desk.now.mono >= self.desk.node().deadline() {
-                    self.tell_node(Input::Tick);
+                    self.step_protocol(Input::Tick);
                 }
                 self.roles.tick_leases(&mut self.desk);
             }
             In::Message(envelope, brought) => {
                 let heard = self.transfers.hear(&mut self.desk, *envelope, brought);
-                self.tell_of_transfer(heard);
+                self.forward_transfer(heard);
             }
             In::StateTooLarge { to, bytes } => {
                 let most = self.desk.node().settings().limits.merge_bytes;
-                self.tell_node(Input::MergeFails { other: to, why: Impasse::TooLarge { bytes, most } });
+                self.step_protocol(Input::MergeFails { other: to, why: Impasse::TooLarge { bytes, most } });
             }
-            In::Durable(seq) => self.tell_node(Input::Durable(seq)),
-            In::Promised(seq) => self.tell_node(Input::Promised(seq)),
-            In::DiskFull(full) => self.tell_node(Input::DiskFull(full)),
-            In::PeerRefused(peer) => self.tell_node(Input::PeerRefused(peer)),
+            In::Durable(seq) => self.step_protocol(Input::Durable(seq)),
+            In::Promised(seq) => self.step_protocol(Input::Promised(seq)),
+            In::DiskFull(full) => self.step_protocol(Input::DiskFull(full)),
+            In::PeerRefused(peer) => self.step_protocol(Input::PeerRefused(peer)),
             In::Calls(calls) => self.take_calls(calls),
-            In::Gone(call) => self.roles.caller_has_gone(&mut self.desk, call),
+            In::Gone(call) => self.roles.on_caller_gone(&mut self.desk, call),
             In::Unheard(unheard) => self.roles.take_back(&self.desk, &unheard),
             In::Prepared(prepared) => self.transfers.is_prepared(&mut self.desk, prepared),
             In::SnapshotEnded(reached) => {
@@ -181,15 +181,15 @@ impl Replica {
             } else if self.desk.has_round() {
                 self.propose_round();
             } else if let Some(input) = self.desk.inputs.pop_front() {
-                self.tell_node(input);
+                self.step_protocol(input);
             } else if let Some(taken) = self.transfers.settle(&mut self.desk) {
-                self.tell_of_transfer(Some(taken));
+                self.forward_transfer(Some(taken));
             } else {
                 break;
             }
         }
         if !self.desk.has_ended() {
-            self.desk.settle_untold();
+            self.desk.flush_merge_event();
             self.settle_snapshots();
             self.desk.note_leader();
         }
@@ -226,25 +226,25 @@ impl Replica {
             // Each record was shown to `Node::refusal` before it entered the round, and the protocol has had no input
             // since.
             let last = self.desk.node().last().index + entries.len() as Index;
-            self.tell_node(Input::Propose(entries));
+            self.step_protocol(Input::Propose(entries));
             if self.desk.node().last().index < last {
                 self.desk.end(End::Broken("the protocol refused a call that it had said it would accept"));
             }
         }
         for (request, at_least) in reads {
-            self.tell_node(Input::Read { request, at_least });
+            self.step_protocol(Input::Read { request, at_least });
         }
     }
 
-    fn tell_of_transfer(&mut self, input: Option<Input>) {
+    fn forward_transfer(&mut self, input: Option<Input>) {
         if let Some(input) = input {
-            self.tell_node(input);
+            self.step_protocol(input);
         }
         self.transfers.forget_heard();
     }
 
     /// Passes an input to the protocol, and carries out its outputs.
-    fn tell_node(&mut self, input: Input) {
+    fn step_protocol(&mut self, input: Input) {
         for output in self.desk.tell(input) {
             if self.desk.has_ended() {
                 return;
@@ -312,7 +312,7 @@ impl Replica {
             // The state was replaced when the disk got the order to install it.
             Output::Restore(meta) => {
                 let history = self.desk.committed().history();
-                self.desk.tell_readers(feed::of_snapshot(meta.at, history));
+                self.desk.publish(feed::of_snapshot(meta.at, history));
             }
             Output::Verdict { request, verdict } => self.verdict(request, verdict),
             Output::Members { cluster, members } => self.desk.out.push(Out::Members { cluster, members }),
@@ -355,7 +355,7 @@ impl Replica {
             let effect = committed.effect;
             let (at, stamp) = (record.position, record.stamp);
             let (history, drafts) = (effect.history, effect.drafts);
-            self.desk.tell_readers(FeedEvent::Record { at, history, stamp, drafts });
+            self.desk.publish(FeedEvent::Record { at, history, stamp, drafts });
             if effect.applied.restored {
                 self.roles.start_over();
                 // A restore does not list its changes: every lease is counted again, and the next snapshot is a whole

@@ -78,16 +78,16 @@ impl Store {
 
     /// The size of the state, recounted from all rows.
     #[cfg(any(test, feature = "mutants"))]
-    pub fn bytes_anew(&self) -> u64 {
+    pub fn recounted_bytes(&self) -> u64 {
         let data = [
-            self.users.bytes_anew(),
-            self.elections.bytes_anew(),
-            self.votes.table().bytes_anew(),
-            self.docs.table().bytes_anew(),
-            self.roles.bytes_anew(),
-            self.processes.bytes_anew(),
-            self.access.bytes_anew(),
-            self.idempotency_keys.table().bytes_anew(),
+            self.users.recounted_bytes(),
+            self.elections.recounted_bytes(),
+            self.votes.table().recounted_bytes(),
+            self.docs.table().recounted_bytes(),
+            self.roles.recounted_bytes(),
+            self.processes.recounted_bytes(),
+            self.access.recounted_bytes(),
+            self.idempotency_keys.table().recounted_bytes(),
         ];
         data.into_iter().sum()
     }

@@ -140,7 +140,7 @@ impl Life {
         let base = self.boundary_ahead(epoch, ahead);
         let received = incoming(&self.snapshots.lock().unwrap(), &base);
         match received {
-            Ok(received) => self.begin_anew(base, Job::Install(received)),
+            Ok(received) => self.start_after_snapshot(base, Job::Install(received)),
             // The peer may send it again.
             Err(error) => assert!(self.machine.struck().is_some(), "{error}"),
         }
@@ -152,7 +152,7 @@ impl Life {
         base.meta.vector = Some(Vector::linear(base.meta.at));
         base.origin = base.index();
         let job = Job::Rebase(rebase(&base, whole));
-        self.begin_anew(base, job);
+        self.start_after_snapshot(base, job);
     }
 
     fn boundary_ahead(&mut self, epoch: u64, ahead: u64) -> Boundary {
@@ -161,7 +161,7 @@ impl Life {
         base
     }
 
-    fn begin_anew(&mut self, base: Boundary, job: Job) {
+    fn start_after_snapshot(&mut self, base: Boundary, job: Job) {
         self.lines.reset(&base);
         self.base = base.clone();
         self.give(job, |state| *state = State { vote: state.vote, base, records: Vec::new() });

@@ -39,7 +39,7 @@ impl Core {
         // it is.
         if let Some(record) = fresh.iter().find(|r| r.entry.format() > self.settings.format) {
             let fault = Fault::UnknownFormat { index: record.index() };
-            self.stop_on_word(fault);
+            self.stop_if_proven(fault);
             return Err(fault);
         }
         let before = fresh[0].index() - 1;
@@ -77,7 +77,7 @@ impl Core {
                 Ok(index)
             }
             Err(fault) => {
-                self.stop_on_word(fault);
+                self.stop_if_proven(fault);
                 Err(fault)
             }
         }
@@ -93,7 +93,7 @@ impl Core {
         let Some(prev) = self.log().common_candidate(after) else {
             return self.send_snapshot(from, term);
         };
-        let (end, after) = self.journal.told_end(&self.settings);
+        let (end, after) = self.journal.reported_end(&self.settings);
         // While the disk is full, the approval named only what is on disk, and no more is sent for it (P24,
         // C32).
         if prev.index > end.index {
@@ -123,12 +123,12 @@ impl Core {
             return;
         }
         if self.log().holds(meta.at) {
-            return self.commit_as_told(index);
+            return self.commit_to_leaders_index(index);
         }
         self.go_on_from(meta.clone(), Write::Install);
         self.out.push(Output::Restore(meta));
         self.note_formed();
-        self.decide_as_told(index);
+        self.answer_committed_by_leader(index);
     }
 
     /// A state that includes this log and state replaces both.

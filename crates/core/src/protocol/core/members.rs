@@ -53,7 +53,7 @@ impl Core {
     }
 
     /// This node's own vote, as a number to add to the votes of other nodes.
-    pub fn own_vote(&self) -> usize {
+    pub fn own_vote_count(&self) -> usize {
         usize::from(self.is_voter(self.me()))
     }
 
@@ -142,7 +142,7 @@ impl Core {
     /// A learner cannot lead. It may still be asked for its promise: the candidate's log decides whether that promise counts, and
     /// may know more about the members than this log (P43).
     pub fn may_lead(&self) -> bool {
-        self.may_vote() && self.own_vote() == 1 && self.epochs.has_more()
+        self.may_vote() && self.own_vote_count() == 1 && self.epochs.has_more()
     }
 
     /// Whether the acknowledgements of that node's disk count for a majority, by this node's log (P10).
@@ -217,7 +217,7 @@ impl Core {
     }
 
     /// Whether others come before that candidate even if its index is lower (P20, P21).
-    pub fn comes_last(&self, candidate: NodeId, condition: Condition) -> bool {
+    pub fn ranks_last(&self, candidate: NodeId, condition: Condition) -> bool {
         condition == Condition::Held || self.peers.is_on_hold(candidate, self.mono())
     }
 }

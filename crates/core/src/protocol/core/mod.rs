@@ -208,9 +208,9 @@ impl Core {
     }
 
     /// Commits up to the index that another node, the leader, reports as committed.
-    pub fn commit_as_told(&mut self, index: Index) {
+    pub fn commit_to_leaders_index(&mut self, index: Index) {
         if self.commit_to(index) {
-            self.decide_as_told(self.journal.commit());
+            self.answer_committed_by_leader(self.journal.commit());
         }
     }
 
@@ -230,7 +230,7 @@ impl Core {
 
     /// Answers the writes of a node that no longer leads. Under `ack = all` it learns that a record is committed, not which nodes hold it,
     /// and the caller asked for the latter. It also does not know what a snapshot covers.
-    pub fn decide_as_told(&mut self, upto: Index) {
+    pub fn answer_committed_by_leader(&mut self, upto: Index) {
         let unknown = self.settings.ack == Ack::All && !mutant::is_on(Mutant::AckAllWhenDeposed);
         self.decide(upto, |core, position, stands| match stands && !unknown {
             true => Verdict::Written { position, acks: core.quorum() },
@@ -351,7 +351,7 @@ impl Core {
 
     /// Ends this node because of a message of another node. If peers do not prove who they are, any process may have sent the message. In
     /// that case the fault is logged once, and the message is ignored (P51).
-    pub fn stop_on_word(&mut self, fault: Fault) {
+    pub fn stop_if_proven(&mut self, fault: Fault) {
         if self.settings.peers_prove {
             self.stop(fault);
         } else if self.told_fault != Some(fault) {

@@ -47,7 +47,7 @@ impl Merges {
     }
 
     /// From now on the state of another side is merged only if it was asked for since this record.
-    pub(super) fn hand_in_since(&mut self, record: Position) {
+    pub(super) fn accept_states_since(&mut self, record: Position) {
         self.since = record;
     }
 

@@ -62,7 +62,7 @@ impl Leading {
                 self.drop_lapsed_meetings(core);
                 self.hold_for_merge(core);
                 self.ask_for_data(core);
-                self.hand_in(core);
+                self.submit_state(core);
             }
             false => self.lift_merge_hold(core),
         }
@@ -118,7 +118,7 @@ impl Leading {
         }
     }
 
-    fn hand_in(&mut self, core: &mut Core) {
+    fn submit_state(&mut self, core: &mut Core) {
         let now = core.mono();
         let handing = self.merges.handing_in.as_mut().filter(|handing| now >= handing.next_send);
         if let Some(handing) = handing.filter(|_| core.is_at_rest()) {

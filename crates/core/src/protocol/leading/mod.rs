@@ -195,7 +195,7 @@ impl Leading {
         // a beat tells it only to followers that no append has told. The hand-over comes last, because it
         // names the last record.
         self.replicate(core);
-        self.tell_commit(core);
+        self.announce_commit(core);
         self.settle_hand_over(core)
     }
 
@@ -326,9 +326,9 @@ impl Leading {
 
     /// A follower learns of a commit from the next append. If no append follows soon, the leader sends it the last beat once more, so that
     /// the follower's own readers and its feed need not wait for the next beat (P7).
-    fn tell_commit(&mut self, core: &mut Core) {
+    fn announce_commit(&mut self, core: &mut Core) {
         let (now, commit) = (core.mono(), core.journal.commit());
-        let lacking = self.progress.iter().filter(|(_, progress)| progress.lacks_the_news_only(commit));
+        let lacking = self.progress.iter().filter(|(_, progress)| progress.needs_only_commit_index(commit));
         let untold: Vec<NodeId> = lacking.map(|(node, _)| *node).collect();
         if untold.is_empty() || mutant::is_on(Mutant::CommitUntold) {
             self.tell_at = Time::NEVER;
@@ -377,7 +377,7 @@ impl Leading {
             return self.reached_by_side(core, own, of);
         }
         let counted = self.progress.iter().filter(|(node, _)| self.peer_counts(core, **node));
-        let own = Some(own).filter(|_| core.own_vote() == 1 && core.has_seat());
+        let own = Some(own).filter(|_| core.own_vote_count() == 1 && core.has_seat());
         let values = counted.map(|(_, progress)| of(progress)).chain(own);
         reached_by(values, core.quorum())
     }
@@ -392,7 +392,7 @@ impl Leading {
     pub fn reaches_majority(&self, core: &Core, now: Time) -> bool {
         let answers = self.progress.iter().filter(|(_, p)| p.answered_at + core.fresh() >= now);
         let voters = answers.filter(|(node, _)| core.is_voter(**node)).count();
-        voters + core.own_vote() >= core.quorum()
+        voters + core.own_vote_count() >= core.quorum()
     }
 }
 

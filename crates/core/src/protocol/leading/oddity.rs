@@ -56,12 +56,12 @@ impl Leading {
         let me = core.me();
         let itself = odd.contains(&me);
         for node in odd.into_iter().filter(|node| *node != me) {
-            self.tell_odd(core, node, None);
+            self.report_divergence(core, node, None);
         }
         itself.then_some(Exit::IsOdd)
     }
 
-    fn tell_odd(&self, core: &mut Core, node: NodeId, ask: Option<u64>) {
+    fn report_divergence(&self, core: &mut Core, node: NodeId, ask: Option<u64>) {
         if let Some(peer) = core.peers.get(node) {
             let (epoch, incarnation) = (self.term.epoch, peer.incarnation);
             let forgot = self.has_forgotten(core, node);
@@ -73,7 +73,7 @@ impl Leading {
     pub fn answers_odd(&self, core: &mut Core, from: NodeId, ask: u64) -> bool {
         let odd = self.ballots.is_odd(from, core.quorum()) || self.has_forgotten(core, from);
         if odd {
-            self.tell_odd(core, from, Some(ask));
+            self.report_divergence(core, from, Some(ask));
         }
         odd
     }
@@ -101,7 +101,7 @@ impl Leading {
         }
         let forgot = self.has_forgotten(core, from);
         if forgot {
-            self.tell_odd(core, from, None);
+            self.report_divergence(core, from, None);
         }
         !forgot
     }

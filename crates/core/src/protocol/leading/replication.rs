@@ -101,7 +101,7 @@ impl Leading {
         let (matched, base) = (matched.min(core.last().index), core.log().base().index);
         if let Some(progress) = self.progress.get_mut(&from).filter(|_| matched > 0) {
             progress.acknowledged(matched);
-            progress.streams_again(base);
+            progress.resume_streaming(base);
         }
     }
 

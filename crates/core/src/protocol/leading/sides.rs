@@ -95,7 +95,7 @@ impl Leading {
         if !mutant::is_on(Mutant::NeverSettle) {
             let by = self.append(core, Entry::Settled { upto });
             if !mutant::is_on(Mutant::MergeOverSettled) {
-                self.merges.hand_in_since(by);
+                self.merges.accept_states_since(by);
             }
         }
     }

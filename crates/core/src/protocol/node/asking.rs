@@ -41,7 +41,7 @@ impl Node {
                 // count for the dry run (P4).
                 seeking.note(from, standing, None);
                 if told {
-                    seeking.ask_again(&mut self.core, from, seeking_for);
+                    seeking.repeat_question(&mut self.core, from, seeking_for);
                 }
             }
             RoleState::Leading(leading) if told => leading.beat_to(&mut self.core, from),
@@ -67,7 +67,7 @@ impl Node {
         let asked = seeking.has_asked(core, from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
         // A node whose log ends below this one may not know that this node was added again (P43).
         if belonged && asked && theirs >= core.last() {
-            seeking.told_removed(core.mono(), as_of);
+            seeking.on_removal(core.mono(), as_of);
         }
     }
 
@@ -99,7 +99,7 @@ impl Node {
         if ask.is_some_and(|ask| ask == self.core.settings.numbers_from(from)) {
             return self.core.stop(fault);
         }
-        self.core.stop_on_word(fault);
+        self.core.stop_if_proven(fault);
         if !self.core.stopped && ask.is_none() && !mutant::is_on(Mutant::OddFollowerGoesOn) {
             let question = self.core.question(from, 0, self.standing());
             self.core.send(from, question);

@@ -324,7 +324,7 @@ fn a_far_epoch_is_approached_in_steps() {
 
 /// The answer "you were removed" counts only from a node that was asked: no other node knows the number of the question.
 #[test]
-fn who_was_not_asked_removes_nobody() {
+fn an_unasked_node_removes_no_member() {
     let turned_away = |ask| {
         let mut subject = Subject::new(Mode::Safe);
         subject.pass(1);
@@ -381,7 +381,7 @@ fn what_ends_a_node_needs_proof() {
 
 /// A report about a leader's state counts only as an answer to the leader's own beats: only their receivers know the numbers.
 #[test]
-fn who_was_not_asked_calls_no_leader_odd() {
+fn an_unasked_node_reports_no_leader_as_diverged() {
     // Tries the next hundred numbers from each start, for each of the other nodes.
     let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
@@ -407,7 +407,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
 
 /// A message that calls a node odd ends that node only if it answers that node's own question.
 #[test]
-fn who_was_not_asked_calls_no_follower_odd() {
+fn an_unasked_node_reports_no_follower_as_diverged() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
     let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask };

@@ -26,7 +26,7 @@ impl Node {
         if term.epoch.leader != from || !self.core.impasses.may_try(from, self.core.mono()) {
             return;
         }
-        self.say_side(from);
+        self.send_side(from);
         if let Some((leading, core)) = self.leading_mut() {
             leading.on_meet(core, from, has);
         }
@@ -90,20 +90,20 @@ impl Node {
         }
         let (index, core) = (meta.index(), &mut self.core);
         if core.log().holds(meta.at) {
-            core.commit_as_told(index);
+            core.commit_to_leaders_index(index);
         } else {
             let fits = core.own_vector().includes(base) && core.is_included_in(meta.vector.as_ref());
             if !(fits || blindly) || index <= core.last().index {
                 return;
             }
             // The incoming state includes all of this log.
-            core.commit_as_told(core.last().index);
+            core.commit_to_leaders_index(core.last().index);
             core.out.push(Output::Override(meta.clone()));
             core.go_on_from(meta, Write::Rebase);
             core.note_formed();
             core.event(Event::Overridden { index });
             core.impasses.all_over();
-            core.decide_as_told(index);
+            core.answer_committed_by_leader(index);
         }
         self.note_brought_up_to(from, term.epoch, index);
     }

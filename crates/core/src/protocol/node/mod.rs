@@ -187,7 +187,7 @@ impl Node {
                 // Waiting reads are refused, and the resignation is put out, before the node stops.
                 self.step_down(Cause::Odd);
                 match mutant::is_on(Mutant::OddLeaderGoesOn) {
-                    true => self.core.stop_on_word(Fault::Odd),
+                    true => self.core.stop_if_proven(Fault::Odd),
                     false => self.core.stop(Fault::Odd),
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   claim ──► on_claim ── promised more, or may not vote ──► refuse
-//!                │        promised to this very claim ─────► approve_again
+//!                │        promised to this very claim ─────► repeat_approval
 //!                └─ consent ── Yes ──► approve: promise, follow, send the approval once that is on disk
 //!                      ├────── No ───► refuse
 //!                      └─ NotYet ────► keep_pending ── settle_pending, after every input ──► consent again
@@ -30,7 +30,7 @@ impl Node {
         match &self.role {
             RoleState::Leading(_) => Some(Objection::Leads),
             RoleState::Following(following) => {
-                let leaves = following.would_leave(candidate, core.comes_last(candidate, condition));
+                let leaves = following.would_leave(candidate, core.ranks_last(candidate, condition));
                 (!leaves).then(|| following.objection())
             }
             RoleState::Seeking(seeking) => seeking.objection_to(core, candidate, condition),
@@ -46,7 +46,7 @@ impl Node {
         self.core.epochs.hear_of(epoch);
         // The same claim again is no second promise, so it comes before the comparison of epochs.
         if claim.term == self.core.journal.promise() {
-            return self.approve_again(from, &claim);
+            return self.repeat_approval(from, &claim);
         }
         // A cluster is formed once (P9); an epoch is approved for one claim only (P2).
         let objection = match () {
@@ -78,9 +78,9 @@ impl Node {
             RoleState::Leading(_) => Consent::No(Objection::Leads),
             RoleState::Seeking(seeking) => seeking.consent(&self.core, from, claim),
             RoleState::Following(following) => {
-                let comes_last = self.core.comes_last(from, claim.condition);
+                let ranks_last = self.core.ranks_last(from, claim.condition);
                 match following.objection() {
-                    _ if following.would_leave(from, comes_last) => Consent::Yes,
+                    _ if following.would_leave(from, ranks_last) => Consent::Yes,
                     objection if following.is_awaiting() => Consent::No(objection),
                     objection => Consent::NotYet(objection),
                 }
@@ -118,7 +118,7 @@ impl Node {
 
     fn send_approval(&mut self, to: NodeId, claim: &Claim) {
         let core = &mut self.core;
-        let (last, after) = core.journal.told_end(&core.settings);
+        let (last, after) = core.journal.reported_end(&core.settings);
         let lease_left = core.grants.left(to, core.disk_of(to), core.mono());
         let approval = Message::Approve { term: claim.term, last, lease_left };
         match mutant::is_on(Mutant::ApproveBeforeStore) {
@@ -128,7 +128,7 @@ impl Node {
     }
 
     /// The claim was repeated: the approval may have been lost, or the candidate shows its progress (C27).
-    fn approve_again(&mut self, from: NodeId, claim: &Claim) {
+    fn repeat_approval(&mut self, from: NodeId, claim: &Claim) {
         let until = self.core.mono() + self.core.settings.timing.window;
         if let Some((following, _)) = self.following_mut()
             && following.waits_on(claim.last, until)

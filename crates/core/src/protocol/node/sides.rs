@@ -21,7 +21,7 @@ impl Node {
         }
         let joins = included && self.would_change_over(leader);
         if !joins {
-            self.say_side(leader);
+            self.send_side(leader);
         }
         joins
     }
@@ -45,7 +45,7 @@ impl Node {
 
     /// A leader that knows that a merge with that side has failed does not answer it. So the other leader also stops
     /// holding its service for the merge (P48).
-    pub(super) fn say_side(&mut self, to: NodeId) {
+    pub(super) fn send_side(&mut self, to: NodeId) {
         let leads = self.leading().is_some();
         let core = &self.core;
         if leads && !core.impasses.may_try(to, core.mono()) {
@@ -58,7 +58,7 @@ impl Node {
 
     pub(super) fn on_poll(&mut self, from: NodeId, term: Term) {
         if term.epoch.leader == from && !self.follows(term) {
-            self.say_side(from);
+            self.send_side(from);
         }
     }
 

@@ -94,7 +94,7 @@ impl Node {
 
     /// Whether this disk counts, by its own log. In available mode no decision counts disks.
     pub fn is_admitted(&self) -> bool {
-        self.core.settings.is_available() || (self.core.own_vote() == 1 && self.core.has_seat())
+        self.core.settings.is_available() || (self.core.own_vote_count() == 1 && self.core.has_seat())
     }
 
     /// Whether that node's disk counts, for this node as a leader or as a follower (P10).

@@ -158,7 +158,7 @@ impl Claiming {
         if refused == Tally::Lost || !core.journal.disk().is_met(self.stored_by) {
             return refused;
         }
-        let votes = core.own_vote() == 1 || mutant::is_on(Mutant::LearnerLeads);
+        let votes = core.own_vote_count() == 1 || mutant::is_on(Mutant::LearnerLeads);
         let may_lead = self.condition.is_blank() || (core.has_seat() && votes);
         if !may_lead {
             // The log that this node has pulled says that another disk has its seat (P10), or that it is only a learner (P43).

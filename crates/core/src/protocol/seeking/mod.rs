@@ -145,7 +145,7 @@ impl Seeking {
 
     /// Another node says that this node has been removed. That node may know less than others, which have made this node a member again.
     /// Those others have `dead_after` to be heard.
-    pub fn told_removed(&mut self, now: Time, as_of: Index) {
+    pub fn on_removal(&mut self, now: Time, as_of: Index) {
         self.removed.get_or_insert((now, as_of)).1 = as_of;
     }
 
@@ -262,7 +262,7 @@ impl Seeking {
         });
         match core.is_blank() {
             true => core.founders_agree(&yes.collect()),
-            false => yes.count() + core.own_vote() >= core.quorum(),
+            false => yes.count() + core.own_vote_count() >= core.quorum(),
         }
     }
 
@@ -309,7 +309,7 @@ impl Seeking {
     /// Asks a node again that said no and now seeks a leader itself, or that has only now come up. If this node waited for the next
     /// round of questions, its turn would pass to the next node in rank. A node is asked again only once per round: otherwise two nodes
     /// that keep saying no would never stop asking.
-    pub fn ask_again(&mut self, core: &mut Core, node: NodeId, seeking_for: Span) {
+    pub fn repeat_question(&mut self, core: &mut Core, node: NodeId, seeking_for: Span) {
         let now = core.mono();
         let (declare, patience) = (core.settings.timing.declare, core.settings.timing.stagger.0 / 4);
         let known = self.answered_lately(core, node);
@@ -393,7 +393,7 @@ impl Seeking {
 
     /// Whether this node, itself a candidate, lets the other candidate go first.
     fn gives_way_to(&self, core: &Core, candidate: NodeId, condition: Condition) -> bool {
-        let (theirs, own) = (core.comes_last(candidate, condition), self.condition(core) == Condition::Held);
+        let (theirs, own) = (core.ranks_last(candidate, condition), self.condition(core) == Condition::Held);
         (theirs, candidate) < (own, core.me())
     }
 }
@@ -423,7 +423,7 @@ impl Seeking {
         let turn = turn_of(core, candidate, condition, self.last_of(core, candidate), newest);
         let before = core.voters().filter(|node| {
             *node != candidate
-                && self.may_come_first(core, *node)
+                && self.may_claim_earlier(core, *node)
                 && self.known_turn(core, *node, newest) < turn
         });
         before.count() as u64
@@ -452,7 +452,7 @@ impl Seeking {
 
     /// Whether that node may still claim before others do: as far as this node knows it lives and may vote, and it
     /// is not known to sit on the wrong side of a cut.
-    fn may_come_first(&self, core: &Core, node: NodeId) -> bool {
+    fn may_claim_earlier(&self, core: &Core, node: NodeId) -> bool {
         if node == core.me() {
             return core.may_lead() && !core.journal.is_full();
         }
@@ -470,7 +470,7 @@ impl Seeking {
 fn turn_of(core: &Core, node: NodeId, condition: Condition, last: Option<Index>, newest: Index) -> Turn {
     let lag = newest.saturating_sub(last.unwrap_or(newest));
     let unready = lag > core.settings.limits.ready_lag && !mutant::is_on(Mutant::UnreadyFirst);
-    (unready || core.comes_last(node, condition), node)
+    (unready || core.ranks_last(node, condition), node)
 }
 
 fn may_win(core: &Core, standing: &Standing) -> bool {
@@ -489,7 +489,7 @@ fn may_win(core: &Core, standing: &Standing) -> bool {
 impl Seeking {
     /// The dry run among the nodes that can be reached: every node has answered yes, or is known not to come along.
     fn has_gathered(&self, core: &Core) -> bool {
-        if core.is_blank() && self.hears_of_a_history(core) {
+        if core.is_blank() && self.knows_a_formed_cluster(core) {
             // A blank node begins nothing new here: it waits until the existing history takes it in.
             return false;
         }
@@ -497,7 +497,7 @@ impl Seeking {
         self.stands_apart || waited || core.others().all(|node| self.is_accounted_for(core, node))
     }
 
-    fn hears_of_a_history(&self, core: &Core) -> bool {
+    fn knows_a_formed_cluster(&self, core: &Core) -> bool {
         let mut known = core.others().filter_map(|node| self.answered_lately(core, node));
         known.any(|known| !known.standing.condition.is_blank())
     }
@@ -505,7 +505,7 @@ impl Seeking {
     fn is_accounted_for(&self, core: &Core, node: NodeId) -> bool {
         match self.answered_lately(core, node) {
             Some(known) => {
-                comes_along(core, known) || !core.is_of_one_history(known.standing.vector.as_ref())
+                would_follow(core, known) || !core.is_of_one_history(known.standing.vector.as_ref())
             }
             None => self.is_absent(core, node),
         }
@@ -525,7 +525,7 @@ impl Seeking {
     fn expected_voters(&self, core: &Core, by_certificate: bool) -> BTreeSet<NodeId> {
         let others = core.others().filter(|node| !core.peers.is_refused(*node));
         let comes = |node: &NodeId| match self.answered_lately(core, *node) {
-            Some(known) => comes_along(core, known),
+            Some(known) => would_follow(core, known),
             // An heir claims without a dry run: every node that may be alive is expected to answer.
             None => (self.as_heir || by_certificate) && self.suspected != Some(*node),
         };
@@ -533,7 +533,7 @@ impl Seeking {
     }
 }
 
-fn comes_along(core: &Core, known: &Known) -> bool {
+fn would_follow(core: &Core, known: &Known) -> bool {
     known.assent.yes && core.is_of_one_history(known.standing.vector.as_ref())
 }
 
@@ -591,6 +591,6 @@ impl Seeking {
     /// Whether a majority, this node included, has answered lately.
     pub fn reaches_majority(&self, core: &Core, now: Time) -> bool {
         let heard = self.hears(now, core.fresh()).into_iter().filter(|node| core.is_voter(*node)).count();
-        heard + core.own_vote() >= core.quorum()
+        heard + core.own_vote_count() >= core.quorum()
     }
 }

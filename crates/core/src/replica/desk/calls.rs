@@ -26,9 +26,9 @@ impl Desk {
         match self.judge(command, key) {
             Judged::Accept => self.propose_write(id, command, key),
             Judged::Replay { at, reply } => {
-                self.answer_judged(id, Ok(Written { position: at, acks: None, reply }));
+                self.answer_decided(id, Ok(Written { position: at, acks: None, reply }));
             }
-            Judged::Rejected(rejection) => self.answer_judged(id, Err(Denied::Rejected(rejection))),
+            Judged::Rejected(rejection) => self.answer_decided(id, Err(Denied::Rejected(rejection))),
             Judged::TooManyKeys => self.deny(id, Denied::TOO_MANY_KEYS),
         }
     }
@@ -52,7 +52,7 @@ impl Desk {
 
     /// The answer may rest on records that are not committed yet, or come from a leader that was deposed. It leaves only once those
     /// records are committed and the leadership is confirmed (P14).
-    fn answer_judged(&mut self, id: CallId, answer: Result<Written, Denied>) {
+    fn answer_decided(&mut self, id: CallId, answer: Result<Written, Denied>) {
         if mutant::is_on(Mutant::RefusalUnconfirmed) {
             return self.answer(id, answer.map(Answer::Written));
         }

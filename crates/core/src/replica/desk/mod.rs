@@ -132,7 +132,7 @@ impl Desk {
 impl Desk {
     /// A merge begins an epoch at once. Until the promise is on disk, the same node may begin that epoch again, with another state at the
     /// same position. So the event waits for the promise.
-    pub fn settle_untold(&mut self) {
+    pub fn flush_merge_event(&mut self) {
         if self.node.promise_is_durable() || mutant::is_on(Mutant::MergeToldAtOnce) {
             self.out.extend(self.untold.take().map(Out::Feed));
         }
@@ -140,7 +140,7 @@ impl Desk {
 
     /// Sends an event, and the event of a waiting merge before it. That merge needs no further wait: anything behind it is committed on
     /// a disk that has the merge's epoch, so the promise is on that disk, too.
-    pub fn tell_readers(&mut self, event: FeedEvent) {
+    pub fn publish(&mut self, event: FeedEvent) {
         self.out.extend(self.untold.take().into_iter().chain([event]).map(Out::Feed));
     }
 }

@@ -73,7 +73,7 @@ impl Roles {
     }
 
     /// The caller no longer waits for its answer.
-    pub fn caller_has_gone(&mut self, desk: &mut Desk, call: CallId) {
+    pub fn on_caller_gone(&mut self, desk: &mut Desk, call: CallId) {
         let Some(caller) = self.callers.get_mut(&call) else { return };
         caller.gone = true;
         if mutant::is_on(Mutant::GrantToTheGone) {
@@ -221,7 +221,7 @@ impl Roles {
         let name = acquiring.name();
         let held = desk.committed().role(&acquiring.wanted.role).cloned();
         let Some(what) = held.filter(|held| acquiring.is_by(held)) else {
-            return self.tell_holder(desk, &acquiring);
+            return self.answer_holder(desk, &acquiring);
         };
         if self.leases.renewal(&name, what.token) == Standing::Ending {
             // The holder's record came too late: another record under way ends the lease, and then the role is free.
@@ -255,7 +255,7 @@ impl Roles {
         if !acquiring.is_by(&held) {
             return match acquiring.is_named_by(&held) {
                 true => desk.deny(acquiring.call, Denied::Rejected(Reason::WrongSecret.into())),
-                false => self.tell_holder(desk, &acquiring),
+                false => self.answer_holder(desk, &acquiring),
             };
         }
         let (name, ttl) = (acquiring.name(), Some(acquiring.wanted.claim.ttl));
@@ -281,7 +281,7 @@ impl Roles {
         }
     }
 
-    fn tell_holder(&self, desk: &mut Desk, acquiring: &Acquiring) {
+    fn answer_holder(&self, desk: &mut Desk, acquiring: &Acquiring) {
         let conflict = acquiring.was_free.unwrap_or(false);
         let held = self.held_by(desk, &acquiring.wanted.role, conflict);
         desk.deny(acquiring.call, Denied::RoleHeld(held));
@@ -406,7 +406,7 @@ impl Roles {
     fn renew(&mut self, desk: &mut Desk, renewing: Renewing) {
         let name = renewing.name();
         let Some(lease) = lease_of(desk, &renewing, &name) else {
-            return self.tell_lost(desk, renewing);
+            return self.answer_lost(desk, renewing);
         };
         if !is_shown_its_secret(desk, &renewing) {
             return desk.deny(renewing.call, Denied::Rejected(Reason::WrongSecret.into()));
@@ -464,7 +464,7 @@ impl Roles {
         }
     }
 
-    fn tell_lost(&mut self, desk: &mut Desk, renewing: Renewing) {
+    fn answer_lost(&mut self, desk: &mut Desk, renewing: Renewing) {
         match &renewing.what {
             What::Held(Renewal::Role { role, .. }) => {
                 let held = self.held_by(desk, role, false);

@@ -370,7 +370,7 @@ impl Store {
         if let (Some(now), Some(before)) = (self.merging_mut(), merging) {
             now.restored_over(&before, at);
         }
-        self.index_anew();
+        self.rebuild_index();
         true
     }
 

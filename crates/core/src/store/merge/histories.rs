@@ -18,7 +18,7 @@ use super::transfer::Difference;
 use crate::store::command::Unreadable;
 use crate::store::encoding::RIVALS_MOST;
 use crate::store::state::Store;
-use crate::store::tables::{Age, Bounds, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
+use crate::store::tables::{Age, Bounds, Conflict, Key, MergeMetadata, Version, lost_id, sort_by_precedence};
 use crate::types::{Position, Stamp, Text, Vector, WallTime};
 
 /// The result of a merge.
@@ -200,7 +200,7 @@ impl Store {
             merging.bounds.strays = true;
             merging.bounds.settled = merging.bounds.settled.max(other.bounds.settled);
         }
-        self.index_anew();
+        self.rebuild_index();
     }
 
     /// Entries that are settled for one of the sides were known to both.
@@ -222,7 +222,7 @@ fn survivors(key: &Key, ours: &[Version], own: &Vector, yours: &[Version], vecto
     let mine = ours.iter().filter(|version| says(yours, version.at) || !vector.covers(version.at));
     let theirs = yours.iter().filter(|version| !says(ours, version.at) && !own.covers(version.at));
     let mut versions: Vec<Version> = mine.chain(theirs).cloned().collect();
-    in_order_of_merit(key, &mut versions);
+    sort_by_precedence(key, &mut versions);
     versions
 }
 

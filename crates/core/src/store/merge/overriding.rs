@@ -80,7 +80,7 @@ impl Store {
         merging.bounds = other.bounds;
         self.forget_calls_upto(calls, changes);
         if anew {
-            self.index_anew();
+            self.rebuild_index();
         }
     }
 

@@ -77,7 +77,7 @@ impl Store {
     /// The entries that a state with the vector `base` lacks. Returns `None` if they cannot be determined: in safe mode, or if
     /// part of the bookkeeping is already forgotten.
     pub fn difference(&self, base: &Vector) -> Option<Difference> {
-        let merging = self.merging.as_ref().filter(|merging| merging.can_tell(base))?;
+        let merging = self.merging.as_ref().filter(|merging| merging.can_compute_difference(base))?;
         let mut part = Store::mergeable();
         part.merging = Some(merging.for_difference().into());
         part.last_token = self.last_token;
@@ -85,7 +85,7 @@ impl Store {
         for key in merging.beyond(base).into_iter().chain(merging.contested()) {
             self.copy_row(&key, &mut part);
         }
-        part.index_anew();
+        part.rebuild_index();
         Some(Difference { whole: false, part })
     }
 

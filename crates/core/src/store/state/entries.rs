@@ -210,7 +210,7 @@ impl Store {
     /// Rebuilds the index of entries that are not settled from the tables.
     /// The index follows from the tables and the bounds. It is rebuilt when the bounds go back or count for nothing,
     /// and when a state was loaded or put together from parts.
-    pub(in crate::store) fn index_anew(&mut self) {
+    pub(in crate::store) fn rebuild_index(&mut self) {
         let Some(mut merging) = self.merging.take() else { return };
         let index = std::sync::Arc::make_mut(&mut merging);
         index.clear_index();

@@ -70,7 +70,7 @@ impl Loader {
         if let Some(merging) = self.store.merging_mut().filter(|_| unknown && linear) {
             merging.bounds.settled = at;
         }
-        self.store.index_anew();
+        self.store.rebuild_index();
         self.store
     }
 
@@ -81,7 +81,7 @@ impl Loader {
 
     /// The state of a difference, which is only a part of a state.
     pub(in crate::store) fn finish_part(mut self) -> Store {
-        self.store.index_anew();
+        self.store.rebuild_index();
         self.store
     }
 

@@ -193,7 +193,7 @@ impl MergeMetadata {
     }
 
     /// Whether the difference to a state with the vector `base` can be computed.
-    pub fn can_tell(&self, base: &Vector) -> bool {
+    pub fn can_compute_difference(&self, base: &Vector) -> bool {
         let Bounds { settled, untold, .. } = self.bounds;
         untold <= settled && (settled == Position::ZERO || base.covers(settled))
     }

@@ -30,5 +30,5 @@ pub use leases::{Process, Role};
 pub use merge_metadata::{Bounds, KeyChange, MergeMetadata};
 pub use table::{Page, Row, Table, Weight};
 pub use version::{Bond, Lifetime};
-pub use version::{Conflict, Tombstone, Version, in_order_of_merit};
+pub use version::{Conflict, Tombstone, Version, sort_by_precedence};
 pub use votes::{VoteCounts, Votes};

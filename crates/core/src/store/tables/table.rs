@@ -190,18 +190,18 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
     /// Whether digest, size and count match the rows. It is checked for small tables only, where the check is fast.
     fn is_sound(&self) -> bool {
         self.settled.len() > RECENT_MOST
-            || (self.digest_anew() == self.digest
+            || (self.recomputed_digest() == self.digest
                 && self.iter().count() == self.len
-                && self.bytes_anew() == self.bytes)
+                && self.recounted_bytes() == self.bytes)
     }
 
     /// The size of all rows, recounted.
-    pub fn bytes_anew(&self) -> u64 {
+    pub fn recounted_bytes(&self) -> u64 {
         self.iter().map(|(key, row)| weight(key, row)).sum()
     }
 
     /// The digest, recomputed from all rows.
-    pub fn digest_anew(&self) -> u64 {
+    pub fn recomputed_digest(&self) -> u64 {
         self.iter().fold(0, |sum, (key, row)| sum.wrapping_add(hash(key, row)))
     }
 }

@@ -45,7 +45,7 @@ impl Version {
     }
 
     /// The version of a document that expired or ended with its lease.
-    pub fn gone_by_itself(at: Position) -> Version {
+    pub fn expired(at: Position) -> Version {
         Version { ended: true, ..Version::deleted(at) }
     }
 
@@ -109,7 +109,7 @@ impl From<Tombstone> for Version {
 
 /// Sorts the winner first. The order depends only on the values and their positions, so the order in which sides meet does not
 /// matter.
-pub fn in_order_of_merit(key: &Key, version: &mut [Version]) {
+pub fn sort_by_precedence(key: &Key, version: &mut [Version]) {
     match key {
         // An entry wins over a drop that did not know of it. Of two entries with one id, the one with the lower
         // position stays.

@@ -33,7 +33,7 @@ fn a_restored_state_has_the_same_data_and_new_revisions() {
         document(&store),
         text.replace(r#""rev":"6""#, r#""rev":"50""#).replace(r#""rev":"7""#, r#""rev":"50""#)
     );
-    assert_eq!(store.digest(), store.digest_anew());
+    assert_eq!(store.digest(), store.recomputed_digest());
     let cake = store.election("cake").map(|election| election.to_json());
     assert_eq!(cake, bench.store.election("cake").map(|election| election.to_json()));
     assert_eq!(store.entry(&Key::Call(1)), None);

@@ -8,7 +8,7 @@ use super::rng::Rng;
 use super::sides::{Side, Write, meet};
 use super::*;
 use crate::store::tables::lost_id;
-use crate::store::tables::{Version, in_order_of_merit};
+use crate::store::tables::{Version, sort_by_precedence};
 use crate::types::Text;
 
 struct World {
@@ -163,7 +163,7 @@ impl World {
                 expected.entry(write.key.clone()).or_default().push(write.held.clone());
             }
         }
-        expected.iter_mut().for_each(|(key, held)| in_order_of_merit(key, held));
+        expected.iter_mut().for_each(|(key, held)| sort_by_precedence(key, held));
         expected
     }
 

@@ -115,29 +115,29 @@ fn furnished() -> Bench {
 impl Store {
     /// Invariants of every state: its size is counted correctly, and no document outlives its lease (P54, P55).
     fn check_sound(&self) {
-        assert_eq!(self.digest(), self.digest_anew());
-        assert_eq!(self.bytes(), self.bytes_anew());
+        assert_eq!(self.digest(), self.recomputed_digest());
+        assert_eq!(self.bytes(), self.recounted_bytes());
         assert_eq!(self.loose_docs(), Vec::<crate::types::Text>::new());
     }
 
     /// The digest, recomputed from all rows.
-    fn digest_anew(&self) -> u64 {
+    fn recomputed_digest(&self) -> u64 {
         let tables = [
-            self.users.digest_anew(),
-            self.elections.digest_anew(),
-            self.votes.table().digest_anew(),
-            self.docs.table().digest_anew(),
-            self.roles.digest_anew(),
-            self.processes.digest_anew(),
-            self.access.digest_anew(),
+            self.users.recomputed_digest(),
+            self.elections.recomputed_digest(),
+            self.votes.table().recomputed_digest(),
+            self.docs.table().recomputed_digest(),
+            self.roles.recomputed_digest(),
+            self.processes.recomputed_digest(),
+            self.access.recomputed_digest(),
             super::state::token_digest(self.last_token),
             super::state::history_digest(self.history),
-            self.idempotency_keys.table().digest_anew(),
+            self.idempotency_keys.table().recomputed_digest(),
             self.merging.as_ref().map_or(0, |sides| {
                 let tables = [
-                    sides.tombstones.digest_anew(),
-                    sides.rivals.digest_anew(),
-                    sides.conflicts.digest_anew(),
+                    sides.tombstones.recomputed_digest(),
+                    sides.rivals.recomputed_digest(),
+                    sides.conflicts.recomputed_digest(),
                 ];
                 tables.into_iter().fold(0, u64::wrapping_add)
             }),

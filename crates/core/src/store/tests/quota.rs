@@ -95,7 +95,7 @@ fn what_a_merge_overrode_is_put_back_where_there_is_room() {
 #[test]
 fn the_size_follows_from_what_is_said() {
     let mut bench = furnished();
-    assert_eq!(bench.store.bytes(), bench.store.bytes_anew());
+    assert_eq!(bench.store.bytes(), bench.store.recounted_bytes());
     assert_eq!(load::reloaded(&bench.store).bytes(), bench.store.bytes());
     bench.lease(&leases::acquire("r", "a")).expect("free");
     let before = bench.store.bytes();

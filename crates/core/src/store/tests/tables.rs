@@ -30,8 +30,11 @@ impl Pair {
 
     fn check(&self, rng: &mut Rng) {
         assert!(self.table.iter().eq(self.model.iter()));
-        assert_eq!((self.table.len(), self.table.digest()), (self.model.len(), self.table.digest_anew()));
-        assert_eq!(self.table.bytes(), self.table.bytes_anew());
+        assert_eq!(
+            (self.table.len(), self.table.digest()),
+            (self.model.len(), self.table.recomputed_digest())
+        );
+        assert_eq!(self.table.bytes(), self.table.recounted_bytes());
         let key = format!("k/{:02}", rng.below(40));
         assert_eq!(self.table.get(&key), self.model.get(key.as_str()));
         let prefix = format!("k/{}", rng.below(4));
