@@ -9,8 +9,8 @@ use super::error::StorageError;
 use super::files::Open;
 use super::marker::Marker;
 use super::meta::Boundary;
+use super::scan::{Item, Resume, Scan};
 use super::text::{lines, written};
-use super::walk::{Item, Resume, Walk};
 use crate::types::Index;
 
 /// The place where a segment is to end.
@@ -29,8 +29,8 @@ pub struct Cut {
 pub fn find_cut(path: &Path, first: Index, bytes: &[u8], above: Index) -> Result<Cut, StorageError> {
     let mut found: Option<Cut> = None;
     // One segment is read, so there is no other place to resume at.
-    let mut walk = Walk::new(Resume::AtAnyHead);
-    walk.segment(path, first, bytes, &mut |item| match (item, &mut found) {
+    let mut scan = Scan::new(Resume::AtAnyHead);
+    scan.segment(path, first, bytes, &mut |item| match (item, &mut found) {
         (Item::Start { boundary, place }, None) => {
             let (end, marked) = (boundary.clone(), boundary.index());
             found = Some(Cut { end, offset: place.end as usize, marked });
@@ -46,7 +46,7 @@ pub fn find_cut(path: &Path, first: Index, bytes: &[u8], above: Index) -> Result
         }
         _ => {}
     })?;
-    let why = || walk.lost.as_ref().map_or(format!("record {above} is not in it"), ToString::to_string);
+    let why = || scan.lost.as_ref().map_or(format!("record {above} is not in it"), ToString::to_string);
     let found = found.filter(|cut| cut.end.index() == above);
     found.ok_or_else(|| StorageError::Damaged { path: path.to_path_buf(), why: why() })
 }

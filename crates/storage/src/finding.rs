@@ -6,9 +6,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::scan::Bad;
 use super::snapshot::Flaw;
 use super::vote::Lost;
-use super::walk::Bad;
 use crate::types::{Epoch, Index, Position};
 
 #[derive(Clone, Debug, PartialEq, Eq)]

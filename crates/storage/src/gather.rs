@@ -1,7 +1,7 @@
 //! Reads the log into memory, and judges which part of it can be used.
 //!
 //! ```text
-//!  segments ─► Walk: Items ─► Gathering: one log from some boundary on, junk, replaced parts ─► Gathered
+//!  segments ─► Scan: Items ─► Gathering: one log from some boundary on, junk, replaced parts ─► Gathered
 //!                                                                                                  │ judge(snapshot)
 //!                                               findings, and whether the log is kept ◄────────────┘
 //! ```
@@ -15,8 +15,8 @@ use super::files::Files;
 use super::finding::{Doubt, Finding};
 use super::lines::{Building, Lines};
 use super::meta::Boundary;
+use super::scan::{Bad, Item, Place, Reason, Resume, Scan};
 use super::segment;
-use super::walk::{Bad, Item, Place, Reason, Resume, Walk};
 use crate::protocol::{BadLine, Tail, judge};
 use crate::types::{Index, Position, Record};
 
@@ -79,20 +79,20 @@ pub struct Verdict {
 pub fn gather(files: &Files, dir: &Path, snapshot: &Boundary) -> Result<Gathered, StorageError> {
     let segments = segment::list(files, dir)?;
     let mut gathering = Gathering::default();
-    let mut walk = Walk::new(Resume::After(snapshot));
+    let mut scan = Scan::new(Resume::After(snapshot));
     for first in &segments {
         let path = segment::path(dir, *first);
         let bytes = files.read(&path)?;
-        walk.segment(&path, *first, &bytes, &mut |item| gathering.take(item))?;
+        scan.segment(&path, *first, &bytes, &mut |item| gathering.take(item))?;
     }
     let Gathering { mut log, mut building, mut junk, replaced, .. } = gathering;
     if let Some(log) = &mut log {
         log.lines.finish(&mut building);
-        log.end = walk.end.clone().unwrap_or_default();
+        log.end = scan.end.clone().unwrap_or_default();
         // Bad lines in older files are removed with these files. If the log begins inside a file, that file is rewritten.
         junk.retain(|junk| junk.bad.segment > log.first || (junk.bad.segment == log.first && !log.amid));
     }
-    Ok(Gathered { segments, log, junk, replaced, lost: walk.lost, synced: walk.synced })
+    Ok(Gathered { segments, log, junk, replaced, lost: scan.lost, synced: scan.synced })
 }
 
 #[derive(Debug, Default)]

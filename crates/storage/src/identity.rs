@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StorageError;
 use super::files::Files;
-use super::own::{hex, incarnation};
 use super::private::NAMES;
+use super::protocol_records::{hex, incarnation};
 use crate::types::{Incarnation, NodeId};
 
 pub const IDENTITY_FILE: &str = "identity";

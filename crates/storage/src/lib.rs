@@ -4,7 +4,7 @@
 //!  data directory                                     read and written by
 //!    identity    the node that it belongs to          identity.rs
 //!    vote        the node's promises                  vote.rs
-//!    log/        segments of lines, a line a record   walk.rs reads, log.rs writes
+//!    log/        segments of lines, a line a record   scan.rs reads, log.rs writes
 //!    snapshots/  the chain of states                  snapshot/
 //!    quarantine/ bad files                            quarantine.rs
 //!    chronicle   leaders and reasons, for people      chronicle.rs
@@ -30,7 +30,6 @@
 //! While the node runs, `eldest_core` decides what is written, cut and trimmed. Here is decided only what a start makes of
 //! the files.
 
-mod again;
 mod batch;
 mod chronicle;
 mod counters;
@@ -56,23 +55,23 @@ mod meta;
 #[cfg(test)]
 mod model_tests;
 pub mod node;
-mod own;
 mod private;
+mod protocol_records;
 mod quarantine;
 mod read;
 mod recover;
 mod repair;
+mod scan;
 mod segment;
 pub mod snapshot;
+mod start_over;
 mod step;
 #[cfg(test)]
 mod testing;
 mod text;
 mod vote;
-mod walk;
 mod writer;
 
-pub use again::start_over;
 pub use batch::{Batch, BatchError, Encoded, decode_all};
 pub use chronicle::Chronicle;
 pub use counters::Counted;
@@ -85,10 +84,11 @@ pub use meta::Boundary;
 pub use private::close_to_others;
 pub use read::{LogEnd, LogItem, read_dir, read_in};
 pub use recover::{Opened, Options, open};
+pub use scan::{Bad, Reason};
 pub use segment::SEGMENT_BYTES;
+pub use start_over::start_over;
 pub use step::DiskWriter;
 pub use vote::Lost;
-pub use walk::{Bad, Reason};
 pub use writer::{Job, Report};
 
 use eldest_core::{protocol, replica, store, types};

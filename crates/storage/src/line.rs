@@ -14,7 +14,7 @@
 use std::fmt;
 
 use super::digits::{Cursor, hex8, push_decimal, push_hex};
-use super::own;
+use super::protocol_records;
 use crate::types::{
     Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp, Text, WallTime,
 };
@@ -75,7 +75,7 @@ pub fn encode(record: &Record, chain: u32, out: &mut Vec<u8>) -> u32 {
     out.push(b' ');
     match &record.entry {
         Entry::Client(payload) => push_payload(out, payload),
-        entry => own::push(out, entry),
+        entry => protocol_records::push(out, entry),
     }
     // The checksum covers what comes before and after its own place, so it is written into that place at the end.
     let rest = place + CHECKSUM_BYTES;
@@ -91,7 +91,7 @@ pub fn seed_text(entry: &Entry) -> String {
     let mut out = Vec::new();
     match entry {
         Entry::Client(payload) => return format!("{}|{}", payload.kind, payload.text),
-        entry => own::push(&mut out, entry),
+        entry => protocol_records::push(&mut out, entry),
     }
     String::from_utf8(out).expect("strings and numbers format as text")
 }
@@ -100,7 +100,7 @@ fn push_payload(out: &mut Vec<u8>, payload: &Payload) {
     // A client's record under a type of the protocol would be read back as a record of the protocol. With `fmt=` every type
     // is a client's.
     let first = payload.format == FIRST_FORMAT;
-    assert!(!(first && own::is_own(payload.kind)), "a client's record has its own type");
+    assert!(!(first && protocol_records::is_own(payload.kind)), "a client's record has its own type");
     if let Some(call) = payload.call {
         out.extend_from_slice(b"key=");
         push_hex(out, call.key, 32);
@@ -195,8 +195,8 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, LineError> {
         return Err(LineError::Field("end"));
     }
     let text = std::str::from_utf8(cursor.rest()).map_err(|_| LineError::NotUtf8)?;
-    if format == FIRST_FORMAT && own::is_own(kind) {
-        return own::parse(kind, text).filter(|_| call.is_none()).ok_or(LineError::Entry(kind));
+    if format == FIRST_FORMAT && protocol_records::is_own(kind) {
+        return protocol_records::parse(kind, text).filter(|_| call.is_none()).ok_or(LineError::Entry(kind));
     }
     Ok(Entry::Client(Payload { kind, format, call, text: Text::from(text) }))
 }

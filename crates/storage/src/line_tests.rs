@@ -66,7 +66,7 @@ fn what_clients_write_has_types_of_its_own() {
     assert!(CommandKind::ALL.iter().all(|kind| !steps.iter().any(|step| step.kind == kind.number())));
     let commands = CommandKind::ALL.map(|kind| Payload { kind: kind.number(), ..steps[0].clone() });
     for payload in commands.into_iter().chain(steps) {
-        assert!(!own::is_own(payload.kind), "{}", payload.kind);
+        assert!(!protocol_records::is_own(payload.kind), "{}", payload.kind);
         let record = record(7, 12, Entry::Client(payload));
         assert_eq!(decode(&encoded(&record), CHAIN).map(|(read, _)| read), Ok(record));
     }

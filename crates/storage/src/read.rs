@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::StorageError;
 use super::files::Files;
+use super::scan::{Bad, Item, Resume, Scan};
 use super::segment::{self, LOG_DIR};
-use super::walk::{Bad, Item, Resume, Walk};
 use crate::types::{Index, Position, Record};
 
 /// The parts of a log, in order.
@@ -46,17 +46,17 @@ pub fn read_dir(dir: &Path, sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, Sto
 /// The same for any file system.
 pub fn read_in(files: &Files, dir: &Path, mut sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, StorageError> {
     let dir = log_dir(files, dir)?;
-    let mut walk = Walk::new(Resume::AtAnyHead);
+    let mut scan = Scan::new(Resume::AtAnyHead);
     for first in segment::list(files, &dir)? {
         let path = segment::path(&dir, first);
         // The segment was trimmed after the listing.
         let Some(bytes) = files.read_if_there(&path)? else {
             continue;
         };
-        walk.segment(&path, first, &bytes, &mut |item| show(item, &mut sink))?;
+        scan.segment(&path, first, &bytes, &mut |item| show(item, &mut sink))?;
     }
-    let last = walk.end.as_ref().map_or(Position::ZERO, |end| end.meta.at);
-    Ok(LogEnd { last, synced: walk.synced, bad: walk.lost })
+    let last = scan.end.as_ref().map_or(Position::ZERO, |end| end.meta.at);
+    Ok(LogEnd { last, synced: scan.synced, bad: scan.lost })
 }
 
 fn log_dir(files: &Files, dir: &Path) -> Result<PathBuf, StorageError> {

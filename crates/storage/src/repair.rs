@@ -20,8 +20,8 @@ use super::gather::{Checked, Gathered, Junk};
 use super::log::Resumed;
 use super::meta::Boundary;
 use super::quarantine::Quarantine;
+use super::scan::{Bad, Reason};
 use super::segment::{self, allocate};
-use super::walk::{Bad, Reason};
 use crate::types::Index;
 
 /// The log's directory, and the length of a new segment.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StorageError;
 use super::files::{Files, Open};
-use super::own::{hex, incarnation};
+use super::protocol_records::{hex, incarnation};
 use super::text::{SealError, lines, seal, unseal};
 use crate::protocol::{Term, Vote};
 use crate::types::{ClaimId, Epoch, Incarnation, NUMBER_MOST, NodeId, Span};

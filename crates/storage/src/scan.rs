@@ -132,7 +132,7 @@ impl fmt::Display for Bad {
 
 /// The state of a reader.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub struct Scan<'a> {
     resume: Resume<'a>,
     /// The end of the good part.
     pub end: Option<Boundary>,
@@ -141,9 +141,9 @@ pub struct Walk<'a> {
     pub synced: Index,
 }
 
-impl<'a> Walk<'a> {
-    pub fn new(resume: Resume<'a>) -> Walk<'a> {
-        Walk { resume, end: None, lost: None, synced: 0 }
+impl<'a> Scan<'a> {
+    pub fn new(resume: Resume<'a>) -> Scan<'a> {
+        Scan { resume, end: None, lost: None, synced: 0 }
     }
 
     /// Reads the next segment.
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
         bytes: &[u8],
         sink: &mut dyn FnMut(Item<'_>),
     ) -> Result<(), StorageError> {
-        let mut segment = Segment { walk: self, path, first, sink };
+        let mut segment = Segment { scan: self, path, first, sink };
         let mut lines = lines(bytes);
         let mut size = 0;
         match lines.next() {
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
         lines.for_each(|line| segment.line(&line));
         if (bytes.len() as u64) < size {
             segment.lose(bytes.len(), Reason::Shortened { size });
-            if let Some(bad) = segment.walk.lost.as_mut().filter(|bad| bad.segment == first) {
+            if let Some(bad) = segment.scan.lost.as_mut().filter(|bad| bad.segment == first) {
                 // More may be missing there, so this reason replaces the other one: a bad line alone could be torn, but no
                 // power failure shortens a segment.
                 bad.reason = Reason::Shortened { size };
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
 
 /// One segment being read.
 struct Segment<'s, 'w, 'a> {
-    walk: &'s mut Walk<'a>,
+    scan: &'s mut Scan<'a>,
     path: &'w Path,
     first: Index,
     sink: &'s mut dyn FnMut(Item<'_>),
@@ -211,10 +211,10 @@ impl<'w> Segment<'_, 'w, '_> {
     fn boundary(&mut self, boundary: Boundary, line: &Line<'_>) {
         // A segment is begun only when everything before it is durable.
         // So its head counts as a marker, even if it does not continue from the last good record.
-        self.walk.synced = self.walk.synced.max(boundary.index());
-        let connects = self.walk.end.as_ref().is_some_and(|end| same_place(end, &boundary));
-        let first = self.walk.end.is_none() && self.walk.lost.is_none();
-        let anew = match self.walk.resume {
+        self.scan.synced = self.scan.synced.max(boundary.index());
+        let connects = self.scan.end.as_ref().is_some_and(|end| same_place(end, &boundary));
+        let first = self.scan.end.is_none() && self.scan.lost.is_none();
+        let anew = match self.scan.resume {
             Resume::After(snapshot) => same_place(snapshot, &boundary),
             Resume::AtAnyHead => true,
         };
@@ -223,7 +223,7 @@ impl<'w> Segment<'_, 'w, '_> {
             let place = self.place(line);
             (self.sink)(Item::Segment { place });
         } else if first || anew {
-            if !first && matches!(self.walk.resume, Resume::AtAnyHead) {
+            if !first && matches!(self.scan.resume, Resume::AtAnyHead) {
                 self.lose(line.offset, Reason::Gap { from: boundary.index() });
             }
             self.start(boundary, line);
@@ -236,7 +236,7 @@ impl<'w> Segment<'_, 'w, '_> {
         if !line.ended {
             return self.lose_at(line, Reason::Unended);
         }
-        if self.walk.lost.is_some() {
+        if self.scan.lost.is_some() {
             return self.line_when_lost(line);
         }
         match Marker::parse(line.text) {
@@ -253,17 +253,17 @@ impl<'w> Segment<'_, 'w, '_> {
         // A marker that does not fit proves nothing, so it does not raise `synced`. The next record, if there is one, shows
         // that no record is missing.
         let fits = |end: &Boundary| marker == Marker::new(end.index(), end.chain);
-        if !self.walk.end.as_ref().is_some_and(fits) {
+        if !self.scan.end.as_ref().is_some_and(fits) {
             return self.lose(line.offset, Reason::Marker);
         }
-        self.walk.synced = self.walk.synced.max(marker.index);
+        self.scan.synced = self.scan.synced.max(marker.index);
         let (index, place) = (marker.index, self.place(line));
         (self.sink)(Item::Marker { index, place });
     }
 
     /// Reads the expected record.
     fn record(&mut self, line: &Line<'_>) -> Result<(), LineError> {
-        let Some(end) = &self.walk.end else {
+        let Some(end) = &self.scan.end else {
             return Err(LineError::Field("record before it"));
         };
         let (record, chain) = line::decode(line.text, end.chain)?;
@@ -271,7 +271,7 @@ impl<'w> Segment<'_, 'w, '_> {
             return Err(LineError::Order(record.position));
         }
         self.found(line);
-        if let Some(end) = &mut self.walk.end {
+        if let Some(end) = &mut self.scan.end {
             end.meta.absorb(&record);
             end.chain = chain;
         }
@@ -284,7 +284,7 @@ impl<'w> Segment<'_, 'w, '_> {
     /// marker too many only makes a torn log doubtful.
     fn line_when_lost(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::parse(line.text) {
-            self.walk.synced = self.walk.synced.max(marker.index);
+            self.scan.synced = self.scan.synced.max(marker.index);
             return;
         }
         if self.record(line).is_err() && !self.record_after_snapshot(line) {
@@ -293,7 +293,7 @@ impl<'w> Segment<'_, 'w, '_> {
     }
 
     fn record_after_snapshot(&mut self, line: &Line<'_>) -> bool {
-        let Resume::After(snapshot) = self.walk.resume else {
+        let Resume::After(snapshot) = self.scan.resume else {
             return false;
         };
         // The position is read first, because most lines are not the one that is looked for.
@@ -307,15 +307,15 @@ impl<'w> Segment<'_, 'w, '_> {
 
     fn start(&mut self, boundary: Boundary, line: &Line<'_>) {
         let place = self.place(line);
-        self.walk.lost = None;
-        let boundary = self.walk.end.insert(boundary);
+        self.scan.lost = None;
+        let boundary = self.scan.end.insert(boundary);
         (self.sink)(Item::Start { boundary, place });
     }
 
     /// The expected record has appeared.
     fn found(&mut self, line: &Line<'_>) {
         let place = self.place(line);
-        if let (Some(bad), Some(at)) = (self.walk.lost.take(), &self.walk.end) {
+        if let (Some(bad), Some(at)) = (self.scan.lost.take(), &self.scan.end) {
             (self.sink)(Item::Resumed { bad: &bad, at, place });
         }
     }
@@ -323,7 +323,7 @@ impl<'w> Segment<'_, 'w, '_> {
     /// The line may have lost the newline before a marker. The marker counts anyway.
     fn count_swallowed_marker(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::at_end_of(line.text) {
-            self.walk.synced = self.walk.synced.max(marker.index);
+            self.scan.synced = self.scan.synced.max(marker.index);
         }
     }
 
@@ -333,14 +333,14 @@ impl<'w> Segment<'_, 'w, '_> {
     }
 
     fn lose(&mut self, offset: usize, reason: Reason) {
-        if self.walk.lost.is_some() {
+        if self.scan.lost.is_some() {
             return;
         }
         // The first bad line is the one that counts: everything behind it is in doubt already.
-        let index = self.walk.due(self.first);
+        let index = self.scan.due(self.first);
         let path = self.path.to_path_buf();
         let bad = Bad { path, segment: self.first, offset: offset as u64, index, reason };
-        (self.sink)(Item::Bad(self.walk.lost.insert(bad)));
+        (self.sink)(Item::Bad(self.scan.lost.insert(bad)));
     }
 }
 
