@@ -22,7 +22,7 @@ pub struct Leases {
     agenda: Agenda,
     /// The content of the one record under way; empty if there is none.
     under_way: Due,
-    /// No lease is due before this time, because the last record was refused.
+    /// No lease is due before this time, because the last record was refused, or left a lease as it was.
     paused_until: Time,
 }
 

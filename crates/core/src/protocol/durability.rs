@@ -67,7 +67,7 @@ impl Durability {
     }
 
     /// Records above `index` are removed: those that were still being written no longer count. An
-    /// acknowledgement waits for the removal like for an append: after a crash the removed records could be
+    /// acknowledgement waits for the removal as for an append: after a crash the removed records could be
     /// back.
     pub fn truncated(&mut self, index: Index) -> Seq {
         for (_, upto) in &mut self.appends {
@@ -78,7 +78,7 @@ impl Durability {
         self.log
     }
 
-    /// The snapshot replaces the log. Until that is durable, only the records on disk below `index` count.
+    /// The snapshot replaces the log. Until that is durable, only the records on disk up to `index` count.
     pub fn installed(&mut self, index: Index) -> Seq {
         self.install = self.truncated(index);
         self.appends.push_back((self.log, index));

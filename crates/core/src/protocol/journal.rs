@@ -33,15 +33,16 @@ impl Journal {
         let log = Log::new(base, records);
         // An earlier leader may rely on either lease: the stored one, or the configured one. Earlier versions stored no lease.
         vote.lease = vote.lease.max(settings.timing.lease);
-        // A founder may have crashed after its first record was stored and before its vote was. It is no
-        // stranger (P9).
+        // A founder may have crashed after its first record was stored and before its vote was. It is not
+        // blank (P9).
         vote.formed |= !log.is_empty();
         if vote.promise.epoch < log.last().epoch {
             // The promise file is lost: the log shows the least promise that the file must have held (P27).
             vote.promise = Term { epoch: log.last().epoch, claim: ClaimId::default() };
         }
-        // The commit index is not stored. After a start only what the snapshot covers counts as committed,
-        // until a leader says more; what is above may still be cut.
+        // The commit index is not stored. After a start it is the base, which may be below the snapshot:
+        // records are kept for followers that lag. It rises from there when this node leads, or hears a
+        // leader.
         let (disk, commit) = (Durability::starting_at(log.last().index), log.base().index);
         let uncommitted_bytes = log.bytes_above(commit);
         Journal { vote, log, disk, commit, full: false, stamped_at: None, uncommitted_bytes }

@@ -187,9 +187,9 @@ impl Log {
         self.records.iter().skip(skip).take(take).cloned().collect()
     }
 
-    /// Both conditions hold for every caller. A batch from another node has passed `may_follow` and
-    /// `Core::continues`, and a leader's own record is of its promise's epoch, which no record here exceeds
-    /// (I11).
+    /// Both conditions hold for every caller. A batch from another node has passed `may_follow`,
+    /// `Core::continues`, and the check of the record before it in `Core::merge`. A leader's own record is of
+    /// its promise's epoch, which no record here exceeds (I11).
     pub fn push(&mut self, record: Record) {
         let last = self.last();
         assert_eq!(record.index(), last.index + 1, "a log has no gap");
@@ -270,8 +270,8 @@ pub enum Tail {
     Doubtful,
 }
 
-/// The marker that vouches for a batch is written with the next one. So damage to the newest batch, after it
-/// was acknowledged, is taken for a torn write; only this disk's copy is lost by that (P27).
+/// The marker that vouches for a batch is written with the next one, or once the log is quiet. Damage before
+/// that is taken for a torn write, even if the batch was acknowledged; only this disk's copy is lost (P27).
 pub fn judge(bad: BadLine) -> Tail {
     if bad.index > bad.synced || mutant::is_on(Mutant::CutDoubtfulTail) { Tail::Torn } else { Tail::Doubtful }
 }

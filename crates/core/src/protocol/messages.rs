@@ -192,8 +192,8 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// This vote with the promise and the lease of `ahead`. These two bind the node even if its log changes,
-    /// and they do no harm on disk before records that came first (P24).
+    /// This vote with the promise and the lease of `ahead`. These two may be on disk ahead of records that
+    /// wait for room; the rest of a vote tells of records, and keeps its place behind them (P24, P29).
     pub fn bound_by(self, ahead: Vote) -> Vote {
         Vote { promise: ahead.promise, lease: ahead.lease, ..self }
     }
@@ -342,7 +342,7 @@ pub enum Event {
     Approved {
         epoch: Epoch,
     },
-    /// This node may still approve the claim: it keeps the claim until the candidate's turn comes.
+    /// This node may still approve the claim: it keeps the claim while the candidate repeats it (P8).
     Deferred {
         epoch: Epoch,
         why: Objection,

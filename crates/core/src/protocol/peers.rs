@@ -6,8 +6,8 @@ use super::mutant::{self, Mutant};
 use super::settings::Timing;
 use crate::types::{Boot, Format, Incarnation, NodeId, Span, Time};
 
-/// Room for a whole cluster, and for another cluster that has taken its place. A message of another node
-/// beyond it is ignored, so strangers cannot fill the memory.
+/// Room for all members of a cluster (101 at most), and for as many nodes that have replaced them. Messages
+/// of further nodes are ignored, so strangers cannot fill the memory.
 const KNOWN_MOST: usize = 256;
 
 /// The patience with a leader that falters is at most this many times `dead_after`. It bounds how much later

@@ -112,8 +112,8 @@ pub struct Settings {
     pub asks_from: u64,
 }
 
-/// No lease is longer than this, even if more is configured or sent in a message: the next leader waits at most this
-/// long before its leadership may be relied on.
+/// No lease is longer than this: a longer one is refused in the configuration, and cut in a message (P50).
+/// The next leader waits at most this long before it may be relied on.
 pub const LEASE_MOST: Span = Span::millis(60_000);
 
 impl Timing {

@@ -6,8 +6,8 @@
 //!      │ keys: running   │ keys: upto_due      │ keys: beyond
 //!  ────┴─────────────────┴─────────────────────┴────────────► records
 //! ```
-//! The keys say what each snapshot has to write. A key that is lost on the way is missing in every later snapshot of
-//! the chain (mutant `FailedKeysForgotten`).
+//! The keys say what each snapshot has to write. If a key is lost on the way, later snapshots of the chain
+//! lack its change (mutant `FailedKeysForgotten`).
 
 use std::sync::Arc;
 

@@ -14,7 +14,8 @@ pub struct Format(pub u16);
 
 /// The newest format that this binary reads. 1: the first record types. 2: documents that end, and tokens. 3: writes in the
 /// name of a role (P59). 4: the last step of a restore that raises the last token or begins a history (P57, P60). A record
-/// that an earlier build would refuse or read otherwise needs the next number, or that build stops (C31).
+/// that an earlier build would refuse or read otherwise needs the next number, or that build stops or
+/// diverges (C31).
 pub const FORMAT: Format = Format(4);
 
 /// A client's command, opaque to the protocol: the seed's `type|JSON`.
@@ -185,7 +186,7 @@ pub const WAITERS_PER_ROLE_MOST: usize = 1000;
 /// Calls that wait for any role: each keeps a connection and a request open on some node.
 pub const WAITERS_MOST: usize = 10_000;
 
-/// The variants stand in the order of `Store::leases`, so a new leader builds its agenda from a list that is already
+/// The variants stand in the order of `Store::leases`, so the list from which a new leader counts is already
 /// sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseName {

@@ -44,7 +44,8 @@ impl Span {
     }
 
     /// This span less `percent` of it.
-    /// Only whole hundredths are taken off, so a span below 100 µs stays as it is. `percent` is at most 100.
+    /// A hundredth is rounded down to whole µs, so a span below 100 µs stays as it is. `percent` is at most
+    /// 100.
     pub const fn shortened(self, percent: u64) -> Span {
         Span(self.0 - self.0 / 100 * percent)
     }

@@ -117,7 +117,8 @@ impl Vector {
         for next in stretches {
             match self.settled.last_mut() {
                 // A disk that begins alone draws a counter at least one beginning away, and a step aside is at most
-                // half of one (P36). So stretches closer than that are of one beginning.
+                // half of one (P36). So stretches with no more than half of one between them are of one
+                // beginning.
                 Some(last) if next.first <= last.top.epoch.counter.saturating_add(BEGINNING / 2) => {
                     if reaches(next.top) > reaches(last.top) {
                         last.top = next.top;

@@ -60,8 +60,6 @@ impl Leading {
         }
     }
 
-    /// Before the certificate leaves, the hand-over may fail and the epoch goes on; afterwards it may not
-    /// (P18).
     pub(super) fn settle_hand_over(&mut self, core: &mut Core) -> Option<Exit> {
         let HandingOver { heir, request, until } = self.handing.clone()?;
         let last = core.last();

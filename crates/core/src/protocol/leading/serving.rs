@@ -151,9 +151,9 @@ impl Leading {
     }
 }
 
-/// The newest format that every node of the topology has shown, or that the log already holds (P23). A member
-/// that this process has not heard counts as one that reads only the first format. If a newer record stands
-/// in the log, every member could read it when it was written, so the format does not fall again.
+/// The newest format that every member has shown, learners included, or that the log already holds (P23). A
+/// member that this process has not heard counts as one that reads only the first format. If a newer record
+/// stands in the log, every member could read it when it was written, so the format does not fall again.
 fn shared_format(core: &Core) -> Format {
     if mutant::is_on(Mutant::NewFormatAtOnce) {
         return core.settings.format;

@@ -8,8 +8,8 @@ use crate::protocol::seeking::Assent;
 use crate::types::{Epoch, Incarnation, Index, NodeId, Position, Span};
 
 impl Node {
-    /// Answers a candidate's question. If the candidate's state has diverged, or its disk has forgotten
-    /// something, this leader says so instead of giving an opinion (P25, P27).
+    /// Answers the question of another node. If that node's state has diverged, or its disk has forgotten
+    /// something, a leader says so instead of giving an opinion (P25, P27).
     pub(super) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
         self.core.epochs.hear_of(standing.seen);
         if let Some((leading, core)) = self.leading_mut()

@@ -205,8 +205,8 @@ impl Seeking {
         };
         let term = core.own_term(counter);
         let condition = self.condition(core);
-        // The counter is drawn before this: the mark says that the disk knows its epochs, and ends the draws.
-        // It comes before the promise, whose write stores it (P36).
+        // The counter is drawn before this: the mark says that the disk knows its epochs, and that it draws
+        // no further beginning. The mark comes before the promise, whose write stores it (P36).
         core.note_beginning();
         core.raise_promise(term);
         if std::mem::take(&mut self.as_heir) {

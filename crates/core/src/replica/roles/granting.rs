@@ -368,8 +368,8 @@ impl Roles {
         let name = renewing.name();
         let lease = desk.committed().lease(&name);
         let standing = lease.map(|lease| self.leases.renewal(&name, lease.token));
-        // A registration was judged by the newest version, so its answer waits for those records (P14). A plain renewal
-        // is judged by the committed state after the round, and waits for no record.
+        // A registration was judged by the newest version, so its answer waits for those records (P14). Any
+        // other renewal is judged by the committed state after the round, and waits for no other record.
         let in_doubt = standing == Some(Standing::Ending) || renewing.registers();
         let at_least = if in_doubt { desk.last_index() } else { 0 };
         desk.confirm(Waiting::Renew(renewing), at_least);

@@ -155,7 +155,7 @@ impl Store {
 
     fn end_all(&mut self, leases: &[(LeaseName, u64)], effects: &mut Effects) {
         for (name, token) in leases {
-            // The lease was granted to another holder after this end was proposed (P38).
+            // After this end was proposed, the lease has ended, or was granted under another token (P38).
             if self.lease(name).is_none_or(|lease| lease.token != *token) {
                 continue;
             }

@@ -163,7 +163,7 @@ impl Store {
         let mut count = 0;
         for Lost { key, lost, kept } in lost {
             let id = Key::Conflict(lost_id(&key, lost.at));
-            // A tombstone of the entry counts, too: an operator has dropped it already.
+            // A tombstone of the entry counts, too: an operator has dropped or applied it already.
             if self.current(&id).is_none() {
                 let entry = Conflict { at, lost, kept, wall };
                 self.write(&id, &Version::row(at, entry.value().into()), changes);

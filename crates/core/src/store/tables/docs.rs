@@ -33,8 +33,6 @@ impl Docs {
     }
 
     pub fn insert(&mut self, key: Text, doc: Doc) -> Option<Doc> {
-        // The new document is noted first. `forget` then leaves alone what the new one has noted under the same lease
-        // or area.
         self.note(&key, &doc);
         let before = self.table.insert(key.clone(), doc.clone());
         if let Some(before) = &before {
@@ -89,7 +87,8 @@ impl Docs {
         }
     }
 
-    /// Removes the document `before` from the indexes. `now` replaces it.
+    /// Removes the document `before` from the indexes. `now` replaces it and is noted already: an entry that
+    /// both have stays.
     fn forget(&mut self, key: &Text, before: &Doc, now: Option<&Doc>) {
         let bond = now.and_then(Doc::bond).map(|bond| &bond.lease);
         if let Some(Bond { lease, .. }) = before.bond().filter(|before| Some(&before.lease) != bond) {

@@ -231,8 +231,8 @@ impl MergeMetadata {
     /// The record at `at` has replaced all other data: the journal stays, and the removed rows have left no tombstones.
     pub fn restored_over(&mut self, before: &MergeMetadata, at: Position) {
         self.conflicts = before.conflicts.clone();
-        // Rows that the restore removed left no tombstones. So this state says nothing of them until everything up to
-        // here is settled.
+        // Rows that the restore removed left no tombstones. So no difference can be computed until everything
+        // up to here is settled.
         self.bounds = Bounds { untold: at, ..before.bounds };
         for (id, conflict) in before.conflicts.iter() {
             self.note(Key::Conflict(id.clone()), conflict.at);
