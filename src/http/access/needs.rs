@@ -204,7 +204,8 @@ fn write(area: Area, name: &str) -> Asked<'_> {
     Asked::Named(Write, area, Cow::Borrowed(name))
 }
 
-/// An operation that is not listed needs an order, so a new operation is closed until it gets a row here.
+/// A new operation does not compile without an arm here. A new operation of leases needs an order until it gets
+/// one.
 fn changed_by(operation: &Operation) -> Asked<'_> {
     match operation {
         Operation::CreateUser(user) => write(Users, &user.name),

@@ -27,7 +27,7 @@ const RESERVE_EACH: usize = 16;
 
 /// The number of addresses at which unused ones are removed; afterwards this happens at twice the number that was left.
 /// So the work for each new address stays constant on average, and the table has at most twice as many
-/// entries as are in use.
+/// entries as were in use when it was last searched, or this many.
 const LOOKED_THROUGH_AT: usize = 64;
 
 /// The amount in use, by one caller or by all.
@@ -35,8 +35,8 @@ const LOOKED_THROUGH_AT: usize = 64;
 struct Used(AtomicUsize);
 
 impl Used {
-    /// The amount is added before it is compared, so the sum never exceeds the bound. Two callers at once may
-    /// both be refused although one of them would have fitted.
+    /// The amount is added before it is compared, so what is granted never exceeds the bound. Two callers at
+    /// once may both be refused although one of them would have fitted.
     fn take(&self, more: usize, most: usize) -> bool {
         let before = self.0.fetch_add(more, Ordering::Relaxed);
         let fits = before.saturating_add(more) <= most;

@@ -9,7 +9,8 @@
 //!
 //! A refusal of this folder is 429, or a constant 503 for a connection, and is given before anything of the
 //! call has reached a log (P15). There is no queue in front of a bound: a client that is refused at once can
-//! try another node, and a queue would fill with calls whose callers have given up.
+//! try another node, and a queue would fill with calls whose callers have given up. Only long reads queue for
+//! their turn, and they have seats.
 //!
 //! Calls of peers meet only the bound of connections: clients that fill a node must not keep its peers from
 //! being heard. `peer` has its own bounds.

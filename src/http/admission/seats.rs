@@ -28,7 +28,7 @@ use crate::http::answer::Problem;
 use crate::types::WAITERS_MOST;
 
 /// Each holds a page of up to 4 MiB, and the text around it.
-/// So all of them together hold some hundred megabytes at most.
+/// So all of them together hold little more than 256 MiB.
 const LISTS_MOST: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -171,8 +171,8 @@ impl Code {
     }
 
     /// Returns whether the same call may succeed later, unchanged.
-    /// It follows from the status: 408, 421, 429 and 503 say that nothing was applied. After a 504 the same
-    /// call may be sent with its idempotency key only.
+    /// It follows from the status: 408, 421, 429 and 503 say that nothing was applied. After a 504 a write is
+    /// safe to repeat only with its idempotency key.
     pub fn retryable(self) -> bool {
         matches!(self.row().1, 408 | 421 | 429 | 503 | 504)
     }
@@ -247,8 +247,8 @@ impl Problem {
     }
 
     /// Sets the leader that the answering node learned from this very call.
-    /// It goes before the leader that the node sees when the response is written: the node may not have
-    /// noticed the change.
+    /// It takes precedence over the leader that the node sees when the response is written: the node may not
+    /// have noticed the change.
     pub fn leader(mut self, leader: NodeId) -> Problem {
         self.0.leader = Some(leader);
         self

@@ -202,7 +202,7 @@ async fn repeat(
         decided.text.push_str(&text);
         return taken;
     }
-    // The whole chunk was refused before its lines were read: each line gets that problem, with its number.
+    // The whole chunk was refused: each line gets that problem, with its number.
     let refusal: Option<Map<String, Value>> = match parts.status {
         StatusCode::OK => None,
         _ => serde_json::from_str(&text).ok(),

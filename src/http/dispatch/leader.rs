@@ -15,9 +15,10 @@
 //! of the call has reached a log (P15). Once a write was sent, or was taken here, no path leads back, except for a write with an
 //! idempotency key, by which the next leader recognizes it. From then on no refusal says that the write surely was not applied.
 //!
-//! The refusals that end the wait say what was missing: 421 if the node that leads was not to be asked, 503
-//! `no_leader` or `no_quorum` if no leader was found in time. They are true of the whole call, because no
-//! attempt before had an effect. If one was sent and not answered, the refusal becomes 504.
+//! The refusals that end the wait say what was missing: 421 if the node that leads was not to be asked or
+//! said that it does not lead, 503 `no_leader` or `no_quorum` if no leader was found in time. They are true
+//! of the whole call, because no attempt before had an effect. If one was sent and not answered, the refusal
+//! becomes 504.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};

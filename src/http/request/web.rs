@@ -48,8 +48,8 @@ pub struct Web {
 }
 
 /// Returns the name by which a node was called, without a port. None if an old program states none.
-/// A call with two hosts, or with a whole URL as its target, is refused: a proxy and this node might each
-/// take another one of them as the name.
+/// A call with two `Host` headers, with a `Host` that differs from `:authority`, or on HTTP/1 with a whole URL
+/// as its target is refused: a proxy and this node might each take another one of them as the name.
 pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (given, second) = (hosts.next(), hosts.next());

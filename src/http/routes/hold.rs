@@ -172,8 +172,8 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
 
 impl Holding {
     /// Returns the next message.
-    /// Renewals and signs of life share the time: the client hears something at least every `silence`,
-    /// renewals or not.
+    /// Renewals and signs of life share the time: the client hears something at least every `silence`, unless
+    /// a renewal takes longer to be answered.
     async fn go_on(&mut self) -> Bytes {
         let speak_at = CLOCK.now().plus(self.silence);
         while self.renew_at <= speak_at {

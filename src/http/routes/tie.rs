@@ -37,8 +37,8 @@ use crate::types::{Span, Text};
 /// The parameters: the body of `renew`, which a stream does not take, and the grace.
 const PARAMETERS: [&str; 6] = ["instance_id", "token", "tie", "ttl_ms", "grace_ms", "format"];
 
-/// A live holder needs this time to notice the loss and to renew under another number. It believes for half
-/// of it at most (P45).
+/// A live holder needs this time to notice the loss and to renew under another number. Without an answer to
+/// that it believes for half of the grace (P45).
 const GRACE: Duration = Duration::from_secs(1);
 /// A grace longer than the longest lease would have no effect.
 const GRACE_MOST_MS: u64 = 60_000;

@@ -72,8 +72,8 @@ pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Re
 }
 
 /// A call whose caller has disconnected is aborted.
-/// Dropping only the handle would let the task go on without a caller. On the other runtime a dropped call
-/// ends where it waits, and calls that wait for a role depend on that (P41).
+/// Dropping only the handle would let the task go on without a caller. A call that is answered without a task
+/// ends where it waits when it is dropped, and calls that wait for a role depend on that (P41).
 struct Answering(JoinHandle<Response<Body>>);
 
 impl Drop for Answering {

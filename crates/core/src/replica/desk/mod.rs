@@ -178,11 +178,15 @@ impl Desk {
         }
     }
 
-    /// The reason why the service is down, in the words of the operator who stopped it last. It is empty if the log no longer has
-    /// that record.
+    /// The reason why the service is down, in the words of the operator who stopped it last, or of a merge if no operator did. It
+    /// is empty if the log no longer has that record.
     fn reason_for_stop(&self) -> Text {
+        let owner = match self.node.log().holds_of_service().held_by(Owner::Operator) {
+            true => Owner::Operator,
+            false => Owner::Merge,
+        };
         let said = self.node.log().records().filter_map(|record| match &record.entry {
-            Entry::ServiceDown { owner: Owner::Operator, reason, .. } => Some(reason.clone()),
+            Entry::ServiceDown { owner: by, reason, .. } if *by == owner => Some(reason.clone()),
             _ => None,
         });
         said.last().unwrap_or_else(|| "".into())
