@@ -180,16 +180,20 @@ impl Engine {
     }
 
     /// Takes these calls: the replica decides them in one round. Questions are answered before any call of the same batch is
-    /// handled, even if the call came first, but for the question whether a call has been carried out (P15).
-    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<CallChunk>) {
+    /// handled, even if the call came first. The exception is the question whether a call has been carried out: an earlier attempt
+    /// of that call may be among these calls, so they are handled first (P15).
+    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, mut chunk: Option<CallChunk>) {
         let mut calls = Vec::new();
         for ask in asks {
-            // An earlier attempt of that call may be among these.
-            if matches!(ask, Ask::MayHaveBeen { .. }) && !calls.is_empty() {
-                self.handle(In::Calls(std::mem::take(&mut calls)));
+            if matches!(ask, Ask::MayHaveBeen { .. }) {
+                self.take_calls(std::mem::take(&mut calls), chunk.take());
             }
             calls.extend(self.look_or_call(ask));
         }
+        self.take_calls(calls, chunk);
+    }
+
+    fn take_calls(&mut self, mut calls: Vec<(CallId, Call)>, chunk: Option<CallChunk>) {
         if let Some(CallChunk { first, calls: more, gathering }) = chunk {
             self.replies.add_chunk(first, gathering);
             calls.extend((first.0..).map(CallId).zip(more));

@@ -39,10 +39,7 @@ impl Refused {
     /// Windows that are over are removed only when the table is full: until then a lookup is enough.
     pub fn add(&self, origin: Option<Origin>, now: Instant) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
-            known.retain(|_, counts| !counts.is_over(now));
-        }
-        let place = place_of(&known, origin);
+        let place = place_of(&mut known, origin, now);
         let counts = known.entry(place).or_insert(Counts { since: now, refused: 0 });
         if counts.is_over(now) {
             *counts = Counts { since: now, refused: 0 };
@@ -55,10 +52,9 @@ impl Refused {
     /// It is asked before an unknown token is looked up at the leader, so guesses from one address cost the
     /// leader some 20 calls in a minute.
     pub fn is_full(&self, origin: Option<Origin>, now: Instant) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .get(&place_of(&known, origin))
-            .is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = place_of(&mut known, origin, now);
+        known.get(&place).is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))
     }
 
     pub fn too_many() -> Problem {
@@ -69,7 +65,14 @@ impl Refused {
 }
 
 /// Returns the address under which a call is counted: with a full table, that of all further addresses.
-fn place_of(known: &HashMap<Option<Origin>, Counts>, origin: Option<Origin>) -> Option<Origin> {
+fn place_of(
+    known: &mut HashMap<Option<Origin>, Counts>,
+    origin: Option<Origin>,
+    now: Instant,
+) -> Option<Origin> {
+    if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
+        known.retain(|_, counts| !counts.is_over(now));
+    }
     origin.filter(|_| known.len() < ADDRESSES_MOST || known.contains_key(&origin))
 }
 

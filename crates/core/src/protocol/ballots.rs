@@ -3,7 +3,7 @@
 //! digest that a majority of the topology reports. The leader's own digest is one among them: otherwise a
 //! leader whose state has diverged would send sound nodes away (C33).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::messages::Checkpoint;
 use super::mutant::{self, Mutant};
@@ -31,8 +31,9 @@ pub struct Checkpoints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ballots {
     pub by_index: BTreeMap<Index, BTreeMap<NodeId, Digest>>,
-    /// The boundaries for which the alarm was raised: it is raised once for each.
-    pub told: BTreeSet<Index>,
+    /// The alarm was raised, and no majority has agreed since. Each beat may ask for a new boundary: an alarm for each
+    /// would fill the chronicle, which then forgets everything else.
+    pub is_alarmed: bool,
 }
 
 pub enum Judgement {
@@ -81,7 +82,6 @@ impl Ballots {
         while self.by_index.len() > COMPARED {
             self.by_index.pop_first();
         }
-        self.told = self.told.split_off(self.by_index.first_key_value().map_or(&0, |(oldest, _)| oldest));
     }
 
     /// Whether that node has differed from a majority at a boundary that is still compared.

@@ -29,9 +29,14 @@ impl Leading {
         self.ballots.add(from, checkpoint);
         match self.ballots.judge(checkpoint.index, quorum, me, &expected) {
             Judgement::Pending => None,
-            Judgement::Odd(odd) => self.send_away(core, odd),
+            Judgement::Odd(odd) => {
+                self.ballots.is_alarmed = false;
+                self.send_away(core, odd)
+            }
             Judgement::Undecidable => {
-                self.alarm_once(core, checkpoint.index);
+                if !std::mem::replace(&mut self.ballots.is_alarmed, true) {
+                    core.event(Event::Diverged { index: checkpoint.index });
+                }
                 None
             }
         }
@@ -42,12 +47,6 @@ impl Leading {
         let (now, fresh) = (core.mono(), core.fresh());
         let lately = self.progress.iter().filter(|(_, progress)| progress.answered_at + fresh >= now);
         lately.map(|(node, _)| *node).collect()
-    }
-
-    fn alarm_once(&mut self, core: &mut Core, index: Index) {
-        if self.ballots.told.insert(index) {
-            core.event(Event::Diverged { index });
-        }
     }
 
     /// The leader has counted answers to its own beats, and only their receivers know the numbers of these beats. So if the leader is odd
