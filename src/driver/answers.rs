@@ -10,7 +10,7 @@ use crate::types::NodeId;
 use crate::wire::{self, Attached, Attachment, Packet, Route, Sender, WireError};
 
 /// Decodes a message whose body has been read. The body of a state is streamed and received elsewhere. The checksums are checked
-/// here, on the caller's thread, so the loop gets only lines that it can write as they are.
+/// here, so the loop gets no damaged lines.
 pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, WireError> {
     let (attached, lines) = match wire::attachment(message)? {
         Attachment::Nothing => (Attached::Nothing, Encoded::default()),

@@ -64,7 +64,7 @@ impl Sent {
 
     pub fn stamp(&self, number: u64, to: NodeId) -> Stamp {
         let given_up = self.given_up.get(&to).copied().unwrap_or_default();
-        // A later message may have been given up first. No message tells its receiver to drop it.
+        // A later message may have been given up first. A stamp must not make the receiver drop the message that it belongs to.
         Stamp { run: self.run, number, given_up: given_up.min(number - 1) }
     }
 

@@ -414,8 +414,8 @@ impl Engine {
         self.send_when(after, message);
     }
 
-    /// Every message leaves through here (P29). Otherwise a promise could leave, be lost in a power failure, and be given again
-    /// to another claim (P2).
+    /// Every message of the core leaves through here (P29). Otherwise a promise could leave, be lost in a power failure, and be
+    /// given again to another claim (P2).
     pub fn send_when(&mut self, after: After, message: Waiting) {
         if after.is_met(self.disk.durable, self.disk.promised) {
             self.transmit(message);

@@ -97,7 +97,7 @@ impl Route {
     }
 
     /// Returns the number that a call and its answer have in common. Even where peers prove nothing, an answer that names the
-    /// number was made by the process that is called at that member's address (P51).
+    /// number was made by a process that got the call (P51).
     pub fn number(message: &Message) -> Option<u64> {
         match message {
             Message::Heartbeat(Beat { round, .. }) | Message::HeartbeatReply(BeatReply { round, .. }) => {

@@ -67,8 +67,8 @@ pub fn blank_behind(file: &Open, bytes: &[u8], offset: usize) -> Result<(), Stor
         file.write_at(&unmarked, offset as u64)?;
         file.sync()?;
     }
-    // This write may be torn in any way: without markers, a start takes what is left of the records for a torn write, or
-    // still has the log as it was before the cut.
+    // This write may be torn in any way: a start keeps the records up to the first gap, and without markers it takes the others
+    // for a torn write.
     file.write_at(&vec![b'\n'; behind.len()], offset as u64)?;
     Ok(file.sync()?)
 }

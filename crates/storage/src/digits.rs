@@ -32,8 +32,8 @@ pub fn push_hex(out: &mut Vec<u8>, number: u128, digits: u32) {
 
 /// The rest of a line. Every read function accepts exactly the form that the writer would write, so each line has only one
 /// form.
-/// So a record that is decoded and encoded again has the same bytes and the same checksum: that happens when the lines of a
-/// received batch cannot be used.
+/// So a record that is decoded and encoded again has the same text: that happens when the lines of a received batch cannot be
+/// used.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],

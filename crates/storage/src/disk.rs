@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Jobs that arrive during a sync wait in the inbox and share the next sync. A segment is allocated on the other thread,
-//! because filling it takes many syncs, and the log needs the next segment only later.
+//! because filling it takes a sync for each MiB, and the log needs the next segment only later.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -75,8 +75,8 @@ impl StorageError {
         move |source| StorageError::Io { doing, path, source }
     }
 
-    /// The disk is full, or this user's quota of it is used up. The node waits this out where it allocates a segment (P24).
-    /// Anywhere else it is as fatal as any other error, except for a merge's snapshot, which asks `SnapshotError::is_full`.
+    /// The disk is full, or this user's quota of it is used up. A running node waits this out where it allocates a segment
+    /// (P24); at a start it is an error like any other. Snapshots have `SnapshotError::is_full`.
     pub fn is_full(&self) -> bool {
         let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         matches!(self, StorageError::Io { source, .. } if full(source.kind()))

@@ -169,8 +169,8 @@ impl Gathered {
     /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). `complete`: the
     /// directory had a log once, so that its absence is a loss.
     ///
-    /// A log that ends before the snapshot has lost nothing: a snapshot from a peer, or of a merge, is durable before the log
-    /// follows it (`writer.rs`). A log that begins beyond the snapshot has a gap.
+    /// It is no loss by itself that a log ends before the snapshot: a snapshot from a peer, or of a merge, is durable before
+    /// the log follows it (`writer.rs`). A log that begins beyond the snapshot has a gap.
     pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
         let mut findings: Vec<Finding> =
             self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();

@@ -157,7 +157,7 @@ impl Identity {
         };
         let mut json = serde_json::to_string(&text).expect("numbers and strings always serialize");
         json.push('\n');
-        // The first match is the place of the checksum, whatever the cluster is called: only a number comes before it.
+        // The first match is the place of the checksum, even if the cluster's name has such digits: only a number comes before.
         let json = json.replacen(UNCOUNTED, &checksum(&json), 1);
         file.write_at(json.as_bytes(), 0)?;
         file.sync()?;

@@ -24,8 +24,8 @@
 //! - `open` cuts only what was never reported as durable. If anything else is missing, the disk is doubtful and gets a new
 //!   incarnation (P27). The caveat is damage in the newest batch, which no marker vouches for.
 //! - `open` changes nothing in a directory of another node or cluster, or in a copy, unless the operator adopts the copy.
-//! - A full disk is waited out, and so is the limit of open files. Any other error of the disk is final, because it is
-//!   unknown what the disk still has.
+//! - A running node waits out a full disk, and the limit of open files. Any other error of the log, the promise file or one of
+//!   the node's own snapshots is final, because it is unknown what the disk still has.
 //!
 //! While the node runs, `eldest_core` decides what is written, cut and trimmed. Here is decided only what a start makes of
 //! the files.

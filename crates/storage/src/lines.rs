@@ -7,7 +7,7 @@
 //!  follower   batch ─► receive ─┘                        └─► slice ─► appends, answers to pulls
 //! ```
 //!
-//! `Bytes` are shared. A line is copied only if it is sent together with lines of another chunk.
+//! `Bytes` are shared. This module copies a line only if it is sent together with lines of another chunk.
 
 use std::collections::VecDeque;
 

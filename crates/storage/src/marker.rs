@@ -13,7 +13,7 @@ use super::digits::{Cursor, hex8, push_decimal};
 use crate::types::Index;
 
 /// The maximum length of a marker, including its newline.
-/// `= `, 20 digits, a blank, 8 digits and the newline. The log reserves this much before it knows the index.
+/// `= `, 20 digits, a blank, 8 digits and the newline.
 pub const MARKER_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// The checksum is derived from that of the record, so a marker fits one record of one history. It does not vouch for
-    /// another record that got the same index later.
+    /// The checksum is derived from that of the record, so a marker fits one record of one history.
     pub fn new(index: Index, chain: u32) -> Marker {
         let mut text = hex8(chain).to_vec();
         text.extend_from_slice(b"= ");

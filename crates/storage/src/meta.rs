@@ -20,8 +20,8 @@ use crate::types::{
 pub struct Boundary {
     pub meta: SnapshotMeta,
     pub chain: u32,
-    /// The index of the newest override: a restore, or a merge of two sides. Zero if there was none. Readers that are behind
-    /// it get the whole state (P47).
+    /// The index of the newest override: a restore, or a merge of two sides. Zero if there was none. The boundaries of
+    /// `/catch_up` are numbered from there (P47).
     pub origin: Index,
 }
 

@@ -1,7 +1,7 @@
 //! Bad files are moved to the quarantine: a file that people may still want to look at is not deleted.
 //!
-//! No program reads the quarantine, and no program empties it. A file is copied here if its good part stays in use, and moved
-//! here otherwise.
+//! No program reads the quarantine, and no program empties it. A file is copied here if the repair rewrites or replaces it, and
+//! moved here otherwise.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Quarantine {
             self.files.names_if_there(&self.root)?.iter().filter_map(|name| name.parse::<u32>().ok()).max();
         let folder = self.root.join(format!("{:04}", last.map_or(1, |last| last.saturating_add(1))));
         self.files.make_dir(&folder)?;
-        // The reason is durable before the first file comes, so no crash leaves a file without one.
+        // The reason is synced before the first file comes, so no crash leaves a file without one.
         let why = self.files.create(&folder.join("why.txt"))?;
         why.write_at(self.why.as_bytes(), 0)?;
         why.sync()?;

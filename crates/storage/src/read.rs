@@ -2,7 +2,7 @@
 //! meanwhile.
 //!
 //! It is for people and tools (`eldest log cat`, `eldest log verify`), so it shows everything that it can read: after a gap
-//! it goes on at the next head, where a starting node would not.
+//! it goes on at the next head. A starting node goes on only where its newest snapshot ends.
 
 use std::path::{Path, PathBuf};
 

@@ -11,8 +11,9 @@
 //! is on disk, as a new incarnation, before the first trace of the loss is removed. `crash_tests/opening.rs` cuts the power
 //! at each operation.
 //!
-//! The outcome is one of three: the disk continues as it was; it continues with a new incarnation and must be let in again
-//! (P10); or it is refused with an error.
+//! The outcome is one of four: the disk continues as it was; it continues with a new incarnation and must be let in again
+//! (P10); it continues with the incarnation that its own log names, because an operator trusts it (P27); or it is refused with
+//! an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -277,7 +278,7 @@ fn settle(
             quarantine.copy(&dir.join(VOTE_FILE))?;
         }
     }
-    // From here on the disk speaks under its new incarnation, so the traces of the loss may go.
+    // If there was a loss, the new incarnation is durable when this returns, so the traces of the loss may go.
     let (incarnation, vote, vote_file) = settle_vote(&place.files, dir, identity.clone(), &survey)?;
     let kept = doubtful.then_some(&mut quarantine);
     let found = &survey.gathered.segments;

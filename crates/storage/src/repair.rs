@@ -72,8 +72,8 @@ impl LogPlace {
             gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
         // The newest segment goes first, so that after a crash the log just ends earlier.
         self.drop_all(after.into_iter().rev(), quarantine)?;
-        // Lines that held no record. Each is cleared by a single write: if it is torn, the line is still bad, and what
-        // follows it still says that nothing is missing.
+        // Lines that held no record. If a write that clears one is torn, the rest of the line is still bad, and what follows it
+        // still says that nothing is missing.
         for junk in &gathered.junk {
             self.clear(junk)?;
         }
@@ -82,7 +82,7 @@ impl LogPlace {
         self.lengthen(&current, gathered.lost.as_ref())?;
         blank_behind(&current, &self.files.read(&path)?, log.offset as usize)?;
         // The process before may have died between a write and its sync.
-        // Its records were read as good from memory, and count as durable from here on (`Log::resume`).
+        // Then its records were read from the system's cache. They count as durable from here on (`Log::resume`).
         current.sync()?;
         let mut offset = log.offset;
         let mut kept = gathered.segments.clone();
@@ -132,7 +132,7 @@ impl LogPlace {
         if let (true, Some(quarantine)) = (found.contains(&first), quarantine.as_deref_mut()) {
             quarantine.copy(&self.path(first))?;
         }
-        // From here on the log is the new segment, whatever is left of the earlier ones.
+        // From here on the log is the new segment, even if a crash leaves earlier ones.
         let (current, offset) = spare.become_segment(&self.files, &self.dir, snapshot, &[])?;
         let earlier = found.iter().copied().filter(|old| *old < first);
         self.drop_all(earlier, quarantine)?;

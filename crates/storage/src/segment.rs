@@ -100,7 +100,7 @@ pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageEr
     }
 }
 
-/// The space must be allocated and not only reserved as a hole: a write into a hole can fail on a full disk.
+/// The newlines are written, and the file is not just made longer: a write into a hole can fail on a full disk.
 fn fill(file: &Open, mut offset: u64, size: u64) -> Result<(), StorageError> {
     let newlines = vec![b'\n'; FILL_BYTES.min((size - offset) as usize)];
     while offset < size {

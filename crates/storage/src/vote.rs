@@ -123,7 +123,8 @@ impl VoteFile {
     }
 
     /// Continues with a file that was read. Its vote is in both slots, and durable, when this returns. The process before may
-    /// have died before its sync, so that the vote was read from memory: the sync of the other slot covers this one as well.
+    /// have died before its sync, so that the vote was read from the system's cache: the sync of the other slot covers this one
+    /// as well.
     pub fn resume(files: &Files, dir: &Path, found: &Found) -> Result<VoteFile, StorageError> {
         let file = files.existing(&dir.join(VOTE_FILE))?;
         let Stored { vote, incarnation } = found.stored;

@@ -1,9 +1,9 @@
 //! Checks which node answers at an address, before that address goes into the log (P43).
 //!
-//! A wrong address in the log would count against every majority. So the leader first sends a message that no node knows, with
-//! all headers of a call. A node checks cluster, certificate, id, mode and proof before it reads the message, and refuses each
-//! with its own words. The refusal of the message itself says that all the others have passed. The message never reaches that
-//! node's loop.
+//! A member that calls do not reach never catches up and never votes. So the leader first sends a message that no node knows,
+//! with all headers of a call. A node checks cluster, certificate, id, mode and proof before it reads the message, and refuses
+//! each with its own words. The refusal of the message itself says that all these checks have passed. The message never reaches
+//! that node's loop.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
 }
 
 /// `proves`: the called node has asked for a proof, or this node has no secret. A node without a secret refuses the greeting in
-/// the same words. In a cluster that has one no other node would talk to it, but it would count for majorities.
+/// the same words. In a cluster that has one, the other nodes would not believe its answers, so it would never catch up.
 fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
     match answered {
         Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => match proves {

@@ -20,10 +20,10 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&self, packet: Packet) {
         let mut queue = self.queue();
-        // If a newer message of the same kind makes older ones obsolete, only the newest is sent: heartbeats, the end of a log,
-        // the side of a node, the question whether the peer would approve this node. For a peer that is far away more of them are
-        // produced than calls can carry, and a question that waits behind older ones is answered too late to count. Claims,
-        // approvals and other answers stay: each has its own meaning.
+        // If a newer message of the same kind makes older ones obsolete, only the newest is sent: heartbeats, acknowledgements,
+        // the question whether the peer would approve this node, and what leaders of sides tell each other. For a peer that is far
+        // away more of them are produced than calls can carry, and a question that waits behind older ones is answered too late to
+        // count. All others stay, such as claims and approvals: each has its own meaning.
         if let Some(kind) = superseded_kind(&packet.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }

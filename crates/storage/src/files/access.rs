@@ -101,8 +101,8 @@ impl Files {
         self.0.remove_dir(path).map_err(failed("remove", path))
     }
 
-    /// Creates a folder and its parents. The folder may exist already: another process may create it at the same time. None
-    /// of the names is durable yet.
+    /// Creates a folder and its parents. The folder may exist already: another process may create it at the same time. The
+    /// names are not durable yet.
     pub fn make_dirs(&self, path: &Path) -> Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match (self.0.make_dir(path), parent) {

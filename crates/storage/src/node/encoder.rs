@@ -74,7 +74,7 @@ impl Encoder {
     }
 
     /// The boundary after this record. Returns `None` if the log no longer has the record: its checksum is not known then,
-    /// and no snapshot can be taken there. The caller tells the replica, which takes a later one.
+    /// and no snapshot can be taken there.
     pub fn boundary(&self, meta: &SnapshotMeta, origin: Index) -> Option<Boundary> {
         let chain = self.lines.chain_at(meta.index())?;
         Some(Boundary { meta: meta.clone(), chain, origin })

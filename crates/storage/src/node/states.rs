@@ -94,8 +94,8 @@ pub fn take(
     }
     let since = if order.whole { 0 } else { snapshots.newest().map_or(0, Boundary::index) };
     let whole = order.whole;
-    // The lock is kept while the file is written, so an installation waits for it. The file has only changes, except after a
-    // restore.
+    // The lock is kept while the file is written, so an installation waits for it. The file has only changes, unless it
+    // is the first or comes after a restore.
     snapshots.add(since, boundary, SnapshotRows(order).changes(whole))?;
     Ok(index)
 }

@@ -40,7 +40,7 @@ pub(super) fn due(chain: &[Size]) -> Option<Range<usize>> {
 }
 
 fn due_whole(chain: &[Size]) -> Option<Range<usize>> {
-    // A merge must begin with the whole state, and its files must be adjacent. So it ends before the first file in use.
+    // This merge begins with the whole state, and its files must be adjacent. So it ends before the first file in use.
     let free = chain.iter().take_while(|size| !size.claimed).count();
     let (whole, changes) = chain[..free].split_first()?;
     let bytes: u64 = changes.iter().map(|size| size.bytes).sum();

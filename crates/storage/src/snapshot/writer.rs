@@ -1,6 +1,6 @@
 //! One file that is being written: the first line, rows that are already checked, the last line; then it is durable.
 //!
-//! Its name is not durable, and is a temporary one: `Unfinished` gives it the final name. A file that is not finished has no
+//! Its name, or that of its folder, is temporary until `Unfinished` gives it the final one. A file that is not finished has no
 //! last line, so it could not be taken for a whole one.
 
 use std::io::{BufWriter, Write};
