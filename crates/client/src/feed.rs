@@ -19,14 +19,14 @@ pub struct FeedOptions {
     pub kinds: Vec<String>,
     /// Receive only events whose keys and names begin with this prefix.
     pub prefix: Option<String>,
-    /// Begin after the event with this id. `None` means from now on.
+    /// Begin after the event with this id. `None` means with the first event from now on.
     pub since: Option<String>,
 }
 
 /// An event of the feed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FeedEvent {
-    /// `None` for an event that is in no record of the log. Such an event is not repeated.
+    /// `None` for an event that is in no record of the log. Such an event is not sent again after a break.
     #[serde(default)]
     pub id: Option<String>,
     pub kind: String,
@@ -67,7 +67,7 @@ impl FeedEvent {
     }
 }
 
-/// A feed that misses no event and repeats none, even if the node that serves it fails.
+/// A feed that misses and repeats no event that has an id, even if the node that serves it fails.
 #[derive(Debug)]
 pub struct Feed {
     client: Client,
@@ -90,13 +90,13 @@ impl Feed {
         self.options.since.as_deref()
     }
 
-    /// Skips all events before now, for example those that are not kept any more.
+    /// Skips all events up to now, for example because the next ones are no longer kept.
     pub fn from_now_on(&mut self) {
         (self.options.since, self.open) = (None, None);
     }
 
     /// The next event. It fails with [`Error::Unavailable`] if no node could be reached within the client's deadline;
-    /// the next call then goes on trying. Dropping this future loses nothing.
+    /// the next call then tries again. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Result<FeedEvent, Error> {
         loop {
             let Some(lines) = &mut self.open else {

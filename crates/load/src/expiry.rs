@@ -1,5 +1,5 @@
-//! Many leases that are not renewed and end in the same second: the benchmark checks whether all end, and how this
-//! affects writes.
+//! Many leases that are not renewed end in the same second. The benchmark measures when the last one is gone, and how
+//! long writes take meanwhile.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::terminal::millis;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The number of connections that register, so that all processes are registered within about a second.
 const REGISTERING: u32 = 64;
-/// The number of connections that write meanwhile.
+/// The number of connections that write, before and while the leases end.
 const WRITING: usize = 8;
-/// The interval at which the remaining processes are counted.
+/// The interval at which the benchmark checks whether any process is still listed.
 const LOOK: Duration = Duration::from_millis(20);
-/// The benchmark waits no longer than this for the remaining processes.
+/// The benchmark stops waiting if a process is still listed this long after its ttl.
 const OVERDUE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -49,7 +49,8 @@ struct Report {
     leases: u32,
     /// The time from the first to the last registration. The leases end within a span of the same length.
     registered_in_ms: f64,
-    /// The time from the end of the last lease by its ttl until no process was listed any more.
+    /// The time from when the last lease's ttl had passed until no process was listed, or until the benchmark
+    /// stopped waiting (`OVERDUE`).
     last_gone_after_ttl_ms: f64,
     write_before: Latency,
     write_while_they_end: Latency,
@@ -111,7 +112,7 @@ impl Bench {
         })
     }
 
-    /// Registers all processes. Returns when the first and the last one were answered.
+    /// Registers all processes. Returns the times before the first request and after the last answer.
     async fn register(self: &Arc<Bench>) -> Result<(Instant, Instant), Trouble> {
         let next = Arc::new(AtomicU32::new(0));
         let first = Instant::now();
@@ -140,7 +141,7 @@ impl Bench {
         Ok((first, last))
     }
 
-    /// The latencies of the writes that began in this span.
+    /// The latencies of the writes that began in this span and succeeded.
     async fn writes(&self, from: Instant, until: Instant) -> Histogram {
         sleep(from.saturating_duration_since(Instant::now())).await;
         let mut writers = JoinSet::new();

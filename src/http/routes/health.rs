@@ -2,7 +2,7 @@
 //! `/v1/diagnostics` for `eldest doctor`, with what only the node itself can measure.
 //!
 //! ```text
-//!   /livez    the process takes calls        asks nothing: a supervisor must not end a node that waits for others
+//!   /livez    the process takes calls        does not ask the loop: a supervisor must not end a node that waits for others
 //!   /readyz   a linear read succeeds         through the leader: a load balancer sends no clients to a node that is cut off
 //!   /leader   this node leads, by its lease  for clients that want to save the hop
 //! ```
@@ -65,7 +65,7 @@ struct Disk {
     slowest_sync_ms: u64,
 }
 
-/// Null if the system does not report it, or sets no bound.
+/// Null if the system does not report the value; `most` also if the system sets no bound.
 #[derive(Debug, Serialize)]
 struct Files {
     open: Option<u64>,
@@ -141,7 +141,7 @@ fn backup(numbers: &Numbers, now: Now) -> Option<Backup> {
 
 // Probes tell people, load balancers and supervisors the condition of this node.
 
-/// A client that asks whether a node is ready asks again soon; a late yes is a no.
+/// The client of a probe asks again soon, so an answer that takes longer than this is a no.
 const READY_MOST: Duration = Duration::from_secs(1);
 
 const HELP: &str = include_str!("help.txt");
@@ -163,8 +163,8 @@ pub async fn status(State(context): State<Arc<Context>>, request: ClientRequest)
     }
 }
 
-/// Makes a linear read in the same way as a client's: here on the leader, or in one hop to the leader.
-/// Every failure is 503, whatever its code: load balancers look at the status alone.
+/// Makes a linear read as a client would: here if this node leads, otherwise in one hop to the leader.
+/// Every failure keeps its code and has status 503: load balancers look only at the status.
 pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequest) -> Answer {
     request.query(&[])?;
     request.deadline = request.deadline.min(Instant::now() + READY_MOST);
@@ -178,8 +178,8 @@ async fn confirm(context: &Context) -> Result<Response<Body>, CallFailure> {
     Ok(answer::data(&json!({"ready": true})))
 }
 
-/// Returns whether writes sent here need no hop. This is checked against the lease at the moment of the answer.
-/// The lease is what makes it true at this moment (I4). A node that only believes that it leads answers 503.
+/// Answers 200 if this node leads by its lease at the moment of the answer (I4): writes sent here need no hop.
+/// A node that only believes that it leads answers 503.
 pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
     if request.in_time(context.handle.is_leader()).await? {

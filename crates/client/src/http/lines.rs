@@ -12,10 +12,10 @@ use tokio::time::timeout;
 use crate::call_error::CallError;
 use crate::http::exchange::{Broken, root_of};
 
-/// The bound of a line. The largest message of a channel is a quarter of this.
+/// The bound on the length of a line: four times the largest message of a channel.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The longest silence on a stream. A node sends something at least every 5 s.
+/// A stream that is silent for this long counts as broken. A node sends something at least every 5 s.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Why there is no further line.
@@ -25,7 +25,7 @@ pub enum End {
     BrokenOff {
         why: String,
     },
-    /// The line is longer than any line of a node.
+    /// The line is longer than any that a node sends.
     TooLong {
         why: String,
     },
@@ -37,7 +37,7 @@ pub struct Lines {
     url: String,
     response: Response,
     buffer: BytesMut,
-    /// The length of the part of the buffer that was searched and contains no line break.
+    /// The buffer contains no line break before this offset.
     searched: usize,
 }
 
@@ -92,7 +92,7 @@ impl Lines {
 // Bodies that are too large for memory: an answer that is read piece by piece, and a request body that is sent piece
 // by piece.
 
-/// A live node sends or reads a further piece within this time.
+/// A live node sends the next piece within this time.
 const PIECE_SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// An answer whose pieces are read one by one.

@@ -7,11 +7,11 @@ use super::counted::{Act, CountedLease};
 use crate::protocol::mutant::{self, Mutant};
 use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
 
-/// The pause after a refused record. It is long enough for a full queue to drain, and short against the second within which a lease that
-/// is over must end. A hold of the service or a full disk refuses such records for longer: then leases end late, never early.
+/// The pause after a refused record. It is long enough for a full queue to drain, and short compared with the second within which a lease
+/// must end once it is over. A hold of the service or a full disk refuses such records for longer: then leases end late, never early.
 const PAUSE: Span = Span::millis(50);
 
-/// The most rows that end with the leases of one record. The last lease may go beyond it, by the rows that may end with one lease.
+/// The bound on the rows that end together with the leases of one record. The rows of the last lease may exceed it.
 const ROWS_MOST: usize = 10_000;
 
 /// The leases that this node counts; empty on a node that does not lead. One record about them is under way at a time (rule 5 in
@@ -38,7 +38,8 @@ pub enum RenewalVerdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewed {
-    /// The holder may believe for this long from when it sent the renewal. This is less than the ttl while the lease may be aged.
+    /// The time for which the holder may believe in the lease, from when it sent the renewal. It is less than the ttl while the lease may
+    /// be aged, or if the holder asked for less.
     pub expires_in: Span,
 }
 
@@ -47,15 +48,15 @@ pub struct Renewed {
 pub enum Outcome {
     /// The record was committed, and `changed` was called for all that it did.
     Applied,
-    /// The record surely is not applied, now or later (P15).
+    /// The record is not applied, now or later (P15).
     Refused,
     /// The leadership was lost before the record was decided. `resign` follows; until then the record stays under way.
     Unknown,
 }
 
 impl Leases {
-    /// This node has begun to lead, and has applied all that its log held when its term opened. Or it leads already, and a merge or a
-    /// restore has just replaced its state. All leases start again. A record that is under way stays under way.
+    /// Starts all leases again. Either this node has begun to lead, and has applied all that its log held when its epoch opened; or it led
+    /// already, and a merge or a restore has just replaced its state. A record that is under way stays under way.
     pub fn lead(&mut self, now: Time, leases: impl Iterator<Item = (LeaseName, Lease)>) {
         let before = std::mem::take(&mut self.counted);
         let anew = |(name, lease)| {
@@ -105,7 +106,7 @@ impl Leases {
     }
 
     /// Renews a lease after that round. The lease goes on even if its end has come due meanwhile and was not proposed yet. `None` if it
-    /// is not renewable; `renewal` says why. `ttl` is what the holder asks for, if not for all that it was granted.
+    /// is not renewable; `renewal` says why. `ttl` is the time that the holder asks for, if it wants less than it was granted.
     pub fn renew(&mut self, now: Time, name: &LeaseName, token: u64, ttl: Option<Span>) -> Option<Renewed> {
         if self.renewal(name, token) != RenewalVerdict::Renewable {
             return None;
@@ -114,28 +115,28 @@ impl Leases {
         Some(Renewed { expires_in })
     }
 
-    /// Gives up a lease that was granted to a caller who has gone since. Its end is due, unless its holder has renewed it.
+    /// Gives up a lease that was granted to a caller that has disconnected since. Its end is due, unless its holder has renewed it.
     pub fn give_up(&mut self, now: Time, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.give_up(now));
         }
     }
 
-    /// Takes back a promise to a caller that asked for its lease again, and has gone since.
+    /// Takes back a promise to a caller that asked for its lease again, and has disconnected since.
     pub fn take_back(&mut self, now: Time, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.take_back(now));
         }
     }
 
-    /// Notes the connection that a renewal names, with which the lease is to end.
+    /// Notes the tie that a renewal names: the connection whose loss is to end the lease.
     pub fn name_tie(&mut self, name: &LeaseName, token: u64, tie: Option<u64>) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.name_tie(tie));
         }
     }
 
-    /// The holder has asked for its lease again, and has the answer that it holds it.
+    /// The holder has asked for its lease again, and was told that it has it.
     pub fn forget_tie(&mut self, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, CountedLease::forget_tie);
@@ -153,13 +154,13 @@ impl Leases {
         }
     }
 
-    /// The content of the next record. It is under way from now on, and nothing else is due until it is `settled`. A record has ends
-    /// only, as long as there are any; otherwise it has ages and refreshes.
+    /// The content of the next record. It is under way from now on, and nothing else is due until it is `settled`. If
+    /// any ends are due, the record has only ends; otherwise it has ages and refreshes.
     pub fn due(&mut self, now: Time) -> Due {
         self.due_within(now, |_| 1)
     }
 
-    /// The same where more rows may end with a lease: `rows` says how many. A lease with many rows ends alone, or with a few others.
+    /// Does the same if more rows than one may end with a lease: `rows` says how many. A lease with many rows ends alone, or with a few others.
     pub fn due_within(&mut self, now: Time, rows: impl Fn(&LeaseName) -> usize) -> Due {
         if !self.under_way.is_empty() || now < self.paused_until {
             return Due::default();
@@ -176,13 +177,13 @@ impl Leases {
         due
     }
 
-    /// The record under way is decided. A change that it was to make and did not is due again after a pause.
+    /// The record under way is decided. If it has not made a change that it proposed, that change is due again after a pause.
     pub fn settled(&mut self, now: Time, outcome: Outcome) {
         if outcome == Outcome::Unknown {
             return;
         }
         for (name, token) in std::mem::take(&mut self.under_way).leases() {
-            // A lease that has changed as proposed, or has another token now, is not left over.
+            // The proposed change is left over if the lease has the same token and has not changed as proposed.
             let left_over =
                 |counted: &&CountedLease| counted.lease.token == *token && counted.proposed.is_some();
             if self.counted.get(name).filter(left_over).is_some() {

@@ -55,7 +55,8 @@ impl Following {
         self.heir
     }
 
-    /// The leader of the epoch has sent a message. Returns whether this node was still waiting for it.
+    /// The leader of the epoch has sent a message. Returns whether this node was still waiting for that leader to open
+    /// its epoch.
     pub fn hear(&mut self, now: Time) -> bool {
         self.heard = now;
         self.tentative.take().is_some()
@@ -91,9 +92,9 @@ impl Following {
         }
     }
 
-    /// A follower approves the leader that it follows. While its candidate has not opened the epoch, it may
-    /// turn to an elder candidate, not to a younger one (P8, C27). `ranks_last`: others come before that
-    /// candidate, even if its index is lower.
+    /// Whether this node would approve `candidate`. It approves the leader that it follows. While it waits for the
+    /// node that it has approved to open the epoch, it may turn to an elder candidate, but not to a younger one (P8,
+    /// C27). `ranks_last`: the candidate is on hold, so others come before it even if its id is lower.
     pub fn would_leave(&self, candidate: NodeId, ranks_last: bool) -> bool {
         candidate == self.leader
             || (self.is_awaiting() && candidate < self.leader && !ranks_last)
@@ -129,7 +130,7 @@ impl Following {
         let Ok(stayed) = core.merge(records) else {
             return;
         };
-        // If more than this was acknowledged before, the leader has contradicted itself.
+        // This log was kept up to `stayed`. If more than that matched before, the leader has contradicted itself.
         self.matched = self.matched.min(stayed);
         let matched = if mutant::is_on(Mutant::AckLogEnd) { core.last().index } else { end.index };
         self.matches(matched);
@@ -158,7 +159,8 @@ impl Following {
     }
 
     /// The report about this log in the answer to a beat: how much of it counts, where it ends, and what must be on disk before the answer
-    /// leaves. The answer does not wait for records (P29): what counts is on disk, and the end only tells the leader where to go on.
+    /// leaves. In safe mode the answer does not wait for records (P29): only those on disk count, and the end only tells the leader where to
+    /// go on. In available mode, or while a snapshot replaces the log, the answer waits.
     fn end(&self, core: &Core) -> (Index, Position, After) {
         if mutant::is_on(Mutant::AckBeforeSync) {
             return (self.matched, core.last(), After::default());

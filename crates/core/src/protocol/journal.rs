@@ -99,7 +99,7 @@ impl Journal {
         self.disk.done(seq);
     }
 
-    /// The promise of every vote up to this one is on disk, ahead of writes that find no room.
+    /// The promise of every vote up to this one is on disk, even if earlier writes still wait for room.
     pub fn promised(&mut self, seq: Seq) {
         self.disk.promised(seq);
     }
@@ -139,7 +139,7 @@ impl Journal {
         self.write_vote()
     }
 
-    /// This disk belongs to a cluster from now on, and is `admitted` if its log has counted it.
+    /// From now on this disk belongs to a cluster. `admitted`: its log says that the disk counts.
     pub fn note_formed(&mut self, admitted: bool) -> Option<Output> {
         let admitted = self.vote.admitted || admitted;
         if self.vote.formed && admitted == self.vote.admitted {
@@ -149,7 +149,7 @@ impl Journal {
         Some(self.write_vote())
     }
 
-    /// Notes that the log has counted this disk. The next promise stores it.
+    /// Notes that the log says that this disk counts. The next promise stores this.
     pub fn note_admitted(&mut self) {
         self.vote.admitted = true;
     }

@@ -1,6 +1,6 @@
 //! A leader opens its epoch, sends heartbeats, relies on leases, and knows when to stop (P6, P11, P16).
 //!
-//! Its memory is private to this folder; each file holds its own rules. A rule gets the node's core. If the role is to end, the rule
+//! Its fields are private to this folder, and each file has its own rules. A rule gets the node's core. If the role is to end, the rule
 //! returns an `Exit`, and the node carries it out.
 
 mod handover;
@@ -34,8 +34,8 @@ use crate::types::{
 /// The time for which a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for
 /// each commit would cost as much as the writes.
 const TELL_COMMIT_AFTER: Span = Span::millis(10);
-/// The number of rounds whose answers are distinguished. It is a bound, because linear reads can start any number of
-/// rounds. The answer to a round that was dropped is ignored.
+/// The greatest number of rounds whose sending time is kept: linear reads can start any number of rounds. The answer to
+/// a round that was dropped is ignored.
 const ROUNDS_MOST: usize = 65_536;
 
 /// The state of a leader: the progress of its followers, its rounds, the waiting reads, and hand-overs and merges under way.
@@ -46,7 +46,7 @@ pub struct Leading {
     /// The record that opens the epoch. Nothing is committed or served before it is (P6).
     open_index: Index,
     opened: bool,
-    /// Older leaders may still rely on their leases until this time (P11).
+    /// Earlier leaders may still rely on their leases until this time (P11).
     leases_until: Time,
     progress: BTreeMap<NodeId, Progress>,
     round: u64,
@@ -61,11 +61,12 @@ pub struct Leading {
     reads: Vec<WaitingRead>,
     handing: Option<HandingOver>,
     ballots: Ballots,
-    /// Disks whose seat was given to another disk, as far as the records in memory show (P10).
+    /// Disks whose place in the roster was given to another disk, as far as the records in memory show (P10).
     replaced: BTreeSet<Incarnation>,
     /// Disks that have forgotten records that they acknowledged in this epoch (P27).
     forgetful: BTreeSet<Incarnation>,
-    /// The boundary to compare, and the next one: one beat later every follower has reached it (P25).
+    /// The boundary that this beat asks for, and the one that the next beat asks for: by then every follower has
+    /// reached it (P25).
     boundary: (Index, Index),
     /// A beat is wanted now: a read waits for a new round.
     beat_wanted: bool,
@@ -77,7 +78,7 @@ pub struct Leading {
     began_with: Vector,
     /// Histories have been settled up to this index in this epoch (P35).
     settled: Index,
-    /// The time at which a process was last heard that this leader had not known for its node (P35).
+    /// The time at which a node last appeared with a process that this leader did not know (P35).
     new_process_at: Time,
 }
 
@@ -87,7 +88,7 @@ struct WaitingRead {
     request: RequestId,
     /// The state must have applied this index.
     index: Index,
-    /// A majority must have answered this round or a later one: it started after the read arrived.
+    /// A majority must have answered this round, which started after the read arrived, or a later one.
     round: u64,
 }
 
@@ -99,7 +100,7 @@ struct HandingOver {
     until: Time,
 }
 
-/// The reason why a node leads no longer.
+/// The reason why a node stops leading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     StepsDown(Cause),
@@ -119,8 +120,9 @@ impl Leading {
         };
         let open_index = core.last().index + 1;
         let progress = core.others().map(|node| {
-            // A follower is sent the opening record at once: it takes it only behind the same position (P5),
-            // and otherwise answers with a gap. A process that is dead gets nothing until it answers a beat.
+            // A follower is sent the opening record at once. It accepts that record only if its log has the position
+            // before it (P5), and otherwise answers with a gap. A process that is dead gets nothing until it answers
+            // a beat.
             let known = match core.peers.is_refused(node) {
                 true => Progress::unknown(open_index, now),
                 false => Progress::new(open_index, now),
@@ -182,7 +184,7 @@ impl Leading {
 
     pub fn settle(&mut self, core: &mut Core) -> Option<Exit> {
         self.advance_commit(core);
-        // Commits come first: the input may have brought the answer for lack of which this leader would stop.
+        // Commits come first: the input may be the answer that this leader needs to go on.
         if let Some(cause) = self.reason_to_stop(core) {
             return Some(Exit::StepsDown(cause));
         }
@@ -191,9 +193,9 @@ impl Leading {
         // In a cluster of one the round is answered as soon as it starts.
         self.settle_reads(core);
         self.settle_merging(core);
-        // Records written above, such as a hold, leave with these appends, which also carry the commit index;
-        // a beat tells it only to followers that no append has told. The hand-over comes last, because it
-        // names the last record.
+        // The appends carry the records written above, such as a hold of the service, and the commit index. So a
+        // beat has to tell the commit index only to the other followers. The hand-over comes last, because it names
+        // the last record.
         self.replicate(core);
         self.announce_commit(core);
         self.settle_hand_over(core)
@@ -221,8 +223,8 @@ impl Leading {
     }
 }
 
-/// The cluster's first record. In available mode sides may begin apart, each for itself: there the topology file names the
-/// members.
+/// The content of the cluster's first record. In available mode several sides may each begin by themselves, so the topology
+/// file names the members instead.
 fn founding(core: &Core, founders: BTreeMap<NodeId, Incarnation>) -> Founding {
     let told = !core.settings.is_available();
     let cluster = if told { core.settings.new_cluster } else { ClusterId::NONE };
@@ -234,7 +236,7 @@ impl Leading {
     fn beat_if_due(&mut self, core: &mut Core) {
         let now = core.mono();
         let beat = self.beat_wanted || now >= self.next_beat;
-        // Reads cause extra beats, and there is no bound on how many: periodic work keeps its own time.
+        // Reads cause any number of extra beats, so periodic work has its own timer.
         if now >= self.next_periodic_work {
             self.next_periodic_work = now + core.settings.timing.heartbeat;
             self.do_periodic_work(core);
@@ -262,7 +264,7 @@ impl Leading {
         self.round += 1;
         self.next_beat = now + core.settings.timing.heartbeat;
         self.sent.push_back((self.round, now));
-        // An answer to an older round proves nothing that is still of use.
+        // An answer to a round before these would prove nothing that is still of use.
         let of_use =
             |sent: &VecDeque<(u64, Time)>| sent[0].1 + fresh.times(16) >= now && sent.len() <= ROUNDS_MOST;
         while self.sent.len() > 1 && !of_use(&self.sent) {
@@ -296,8 +298,8 @@ impl Leading {
         let BeatReply { round, matched, last, full, digest, vector, .. } = reply;
         let common = core.log().common_candidate(last).map_or(0, |position| position.index);
         let matched = matched.min(core.last().index);
-        // A number that this leader has not sent to that node is no answer (P51). `remembers` comes before
-        // the answer counts for anything: it may show that the disk has forgotten records (P27).
+        // A number that this leader has not sent to that node is no answer (P51). `remembers` must be asked before
+        // the answer counts for anything: the answer may show that the disk has forgotten records (P27).
         let round = round.checked_sub(core.beats_from(from))?;
         let sent = self.sent_at(round)?;
         if !self.progress.contains_key(&from) || !self.remembers(core, from, round, last.index) {
@@ -324,7 +326,7 @@ impl Leading {
         self.sent.get(place).map(|(_, at)| *at)
     }
 
-    /// A follower learns of a commit from the next append. If no append follows soon, the leader sends it the last beat once more, so that
+    /// A follower learns of a commit from the next append. If no append follows soon, the leader repeats its last beat to it, so that
     /// the follower's own readers and its feed need not wait for the next beat (P7).
     fn announce_commit(&mut self, core: &mut Core) {
         let (now, commit) = (core.mono(), core.journal.commit());
@@ -354,7 +356,7 @@ impl Leading {
         }
     }
 
-    /// Whether no earlier leader may be relied on any more (P11). Writes and linear reads do not wait for
+    /// Whether no earlier leader can rely on its lease any more (P11). Writes and linear reads do not wait for
     /// this; `/is_leader`, leader reads and changes of members do.
     pub fn older_leases_are_over(&self, now: Time) -> bool {
         now >= self.leases_until
@@ -371,7 +373,7 @@ impl Leading {
         sent.map(|sent| relied_until(sent, &core.settings.timing))
     }
 
-    /// The greatest value that a majority of the disks that count has reached, this node's included.
+    /// The greatest value that a majority of the disks that count have reached, this node's disk included.
     fn reached<T: Ord + Copy>(&self, core: &Core, own: T, of: impl Fn(&Progress) -> T) -> Option<T> {
         if core.settings.is_available() {
             return self.reached_by_side(core, own, of);
@@ -426,8 +428,8 @@ impl Leading {
         since + core.settings.timing.dead_after
     }
 
-    /// Whether another node's promise ends this epoch. It does if it is greater, or if it is for the same epoch and another claim, of an
-    /// earlier life of this node (P2).
+    /// Whether another node's promise ends this epoch. It does if it is for a greater epoch, or for the same epoch and another claim, which
+    /// an earlier boot of this node made (P2).
     pub fn is_outdated_by(&self, promise: Term) -> bool {
         promise.epoch > self.term.epoch
             || (promise.epoch == self.term.epoch && promise.claim != self.term.claim)

@@ -44,7 +44,7 @@ impl Leading {
         progress.map_or(Step::Wait, |progress| progress.step(core.mono(), base, last, &core.settings))
     }
 
-    /// Returns whether anything was sent: there is nothing to send beyond the end of the log.
+    /// Returns false, and sends nothing, if this log does not know the position before `next`.
     fn send_append(&mut self, core: &mut Core, to: NodeId, next: Index, records: Records) -> bool {
         let (term, commit) = (self.term, core.journal.commit());
         let Some(prev) = core.log().position(next - 1) else {
@@ -59,8 +59,8 @@ impl Leading {
     }
 
     /// The follower's next record is gone from this log. In available mode the leader knows what the follower's log includes, and sends
-    /// only the rest. The rest also leaves out what the follower has acknowledged since it joined: otherwise, if the follower needs longer
-    /// to apply a difference than records are kept, the difference would be sent whole again and again.
+    /// only the rest. The rest also leaves out what the follower has acknowledged since it joined. Otherwise a follower that needs longer
+    /// to apply a state transfer than records are kept would be sent the whole transfer again and again.
     fn send_whole_or_rest(&self, core: &mut Core, to: NodeId) {
         let term = self.term;
         match self.included_by(to).filter(|base| !base.is_empty()) {
@@ -106,7 +106,7 @@ impl Leading {
     }
 
     /// The follower does not have `prev`. Its hint and this log give the greatest position that both
-    /// logs may have; each such round skips at least one epoch. A gap that answers an older append is
+    /// logs may have; each such exchange skips at least one epoch. A gap that answers an older append is
     /// ignored: it would rewind a follower that has moved on since.
     pub fn on_gap(&mut self, core: &Core, from: NodeId, prev: Position, hint: Position) {
         let common = core.log().common_candidate(hint);
@@ -119,19 +119,19 @@ impl Leading {
         if outdated || answered_already || elsewhere {
             return;
         }
-        // A common position below this log's base is unknown here: index zero makes the next step a snapshot.
         if common.is_none() && core.settings.is_available() && progress.vector.is_none() {
             // The follower's next answer to a beat says what its log includes.
             progress.mode = Sending::Unknown;
             progress.inflight.clear();
             return;
         }
+        // A common position below this log's base is unknown here: index zero makes the next step a snapshot.
         let from_index = common.map_or(0, |position| position.index);
         progress.rewind(from_index.max(progress.matched));
     }
 
-    /// The process is dead, or another process answers in its name. That process may run on another disk, which may lack what the
-    /// disk before it acknowledged (P10). Nothing is sent until the follower reports its position.
+    /// The node's process is dead, or a new one answers in its name. `replaced`: the new process runs on another disk, which may lack
+    /// what the disk before it acknowledged (P10). Nothing is sent until the follower reports its position.
     pub fn forget_progress(&mut self, core: &Core, node: NodeId, replaced: bool) {
         let (now, next) = (core.mono(), core.last().index + 1);
         if let Some(progress) = self.progress.get_mut(&node) {

@@ -1,5 +1,5 @@
 //! Available mode: a leader looks for other leaders, knows which nodes are on its own side (P32), and which nodes its writes wait for
-//! (P37). It lets the cluster forget what only sides need, once every disk has had everything (P35).
+//! (P37). Once every disk has had everything, the leader lets the cluster forget what it keeps only for merges (P35).
 
 use super::Leading;
 use crate::protocol::core::Core;
@@ -8,11 +8,12 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::progress::{Progress, Sending};
 use crate::types::{Entry, Index, NodeId, Position, Time};
 
-/// The number of records between two settlements in a whole cluster: about this many of the newest records stay unsettled.
+/// The number of records between two settlements while the vector has a single epoch: about this many of the newest records stay
+/// unsettled.
 const EVERY: Index = 1024;
 
 impl Leading {
-    /// Asks every node that is not on this side the question of the seed program: do you lead, too?
+    /// Asks every node that is not on this side whether it leads, too, as the seed program does.
     pub(super) fn poll_if_due(&mut self, core: &mut Core) {
         let now = core.mono();
         let Some(vector) = core.vector_to_send().filter(|_| now >= self.next_poll) else {
@@ -25,7 +26,7 @@ impl Leading {
         }
     }
 
-    /// A node is on another side, although this leader counted it as its own or looked for it.
+    /// Notes that a node is on another side. Until now it was counted on this side, or nothing was known of it.
     pub fn note_elsewhere(&mut self, node: NodeId) {
         if let Some(progress) = self.progress.get_mut(&node) {
             progress.leave();
@@ -57,8 +58,8 @@ impl Leading {
         joined.map(|(node, _)| *node).collect()
     }
 
-    /// The least value that this node and every follower in step have reached (P37). In available mode it does what a
-    /// majority does in safe mode.
+    /// The least value that this node and every follower in step have reached (P37). In available mode it takes the
+    /// place of the value that a majority has reached.
     pub(super) fn reached_by_side<T: Ord + Copy>(
         &self,
         core: &Core,
@@ -83,7 +84,7 @@ impl Leading {
 // A cluster forgets its tombstones and rivals once every disk has had everything (P35).
 impl Leading {
     /// If every node of the topology is known to hold everything up to a record of this epoch, no other history can have
-    /// begun below that record: the epochs there no longer need names.
+    /// begun below that record, so the epochs below it no longer need names.
     pub(super) fn settle_histories(&mut self, core: &mut Core) {
         if !self.opened {
             return;
@@ -110,8 +111,9 @@ impl Leading {
         core.log().position(upto).filter(|position| position.epoch == self.term.epoch)
     }
 
-    /// The last index that every node of the topology has on disk, as far as this leader knows. `None` until each node has followed since
-    /// the newest of their processes was first heard: this leader has everything that was on their disks at that moment (P35).
+    /// The last index that every node of the topology has on disk, as far as this leader knows. `None` until each node has answered a beat
+    /// that was sent after the newest of their processes was first heard: from then on this leader has everything that was on their disks
+    /// at that moment (P35).
     fn reached_by_everybody(&self, core: &Core) -> Option<Index> {
         let unasked = mutant::is_on(Mutant::SettleWithoutAll);
         let since = self.new_process_at;
