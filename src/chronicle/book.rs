@@ -21,7 +21,7 @@ pub struct Book {
     /// A copy of all entries, shared by all queries until the next entry.
     shown: Option<Arc<Vec<Entry>>>,
     /// The answers since the last leader was found, without their times. With a new leader they begin again: an objection to the
-    /// next candidate is news, even if an earlier one met the same.
+    /// next candidate is news, even if an earlier candidate met the same objection.
     said: BTreeSet<String>,
     leaderless_since: Option<Time>,
 }
@@ -47,7 +47,7 @@ impl Book {
         let mut entry = Entry::of(now.wall, event)?;
         match event {
             Event::Suspected { .. } | Event::SteppedDown { .. } => {
-                // A candidate that was awaited in vain is given up as well. The time counts from the first leader that was lost.
+                // A candidate that never became leader is given up as well. The time counts from the first leader that was lost.
                 self.leaderless_since.get_or_insert(now.mono);
             }
             Event::Opened { .. } | Event::Following { .. } => {

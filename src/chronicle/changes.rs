@@ -68,7 +68,7 @@ impl Change {
             self.epoch = entry.epoch.clone();
             self.leader = self.leader.or_else(|| leader(entry.epoch.as_deref()?));
             if let Some(leaderless) = entry.leaderless_ms {
-                // A node that later loses the same leader and finds it again has had a separate gap.
+                // A node that later loses the same leader and finds it again has a separate gap, which is not counted.
                 self.leaderless.entry(by).or_insert(leaderless);
             }
         }

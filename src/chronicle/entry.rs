@@ -1,8 +1,8 @@
 //! One entry: what a node has seen at a moment, as a line of JSON. Unknown fields of a newer version are dropped.
 //!
-//! The words for events and causes stand in files that outlive the process, and other nodes read them, perhaps of another
-//! version. So a word keeps its meaning, and `words.rs` shows an unknown one as it is. The reasons for which a leader is given
-//! up have the same words in the metrics.
+//! The words for events and causes are in files that outlive the process, and nodes of other versions may read them. So a word
+//! keeps its meaning, and `words.rs` shows an unknown one as it is. The reasons for which a leader is given up have the same
+//! words in the metrics.
 
 use std::borrow::Cow;
 

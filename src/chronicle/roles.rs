@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::store::date_text;
 use crate::types::{Index, Position, WallTime};
 
-/// The maximum number of events of all roles: a minute of many that change each second, or months of a few. Beyond it the oldest
-/// event of all is dropped.
+/// The maximum number of events of all roles: a minute of many roles that change each second, or months of a few roles. Beyond it
+/// the oldest event of all is dropped.
 pub const TURNS_MOST: usize = 4096;
 
 #[derive(Debug, Default)]

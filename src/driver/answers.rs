@@ -56,9 +56,9 @@ impl Answers {
         }
     }
 
-    /// Puts the message into the response to the open call of that peer and route, if the call has that number. Returns the message if no
-    /// such call is open. The number must match because without a shared secret another caller can use the peer's name, and would learn
-    /// the number (P51).
+    /// Puts the message into the response to the open call of that peer and route, if the call has that number. Returns the
+    /// message if no such call is open. The number must match because without a shared secret another caller can open a call in
+    /// the peer's name, and would learn the number of the peer's own call (P51).
     pub fn give(&mut self, route: Route, number: Option<u64>, packet: Packet) -> Result<(), Packet> {
         let place = (packet.sender.to, route);
         if self.open.get(&place).is_none_or(|open| open.number != number) {

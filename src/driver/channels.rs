@@ -108,9 +108,9 @@ const QUEUE_MOST: usize = 256;
 /// The same bound in bytes: several of the largest messages.
 const QUEUE_BYTES_MOST: usize = 8 << 20;
 
-/// The maximum number of bytes that wait for all listeners together. Beyond it each listener is limited to its share of as many bytes
-/// again, so a client with many slow listeners takes no room from the others. A message that waits for several listeners is counted for
-/// each of them.
+/// The maximum number of bytes that wait for all listeners together. Beyond it each listener is limited to an equal share of as
+/// many bytes again, so a client with many slow listeners takes no room from the others. A message that waits for several
+/// listeners is counted for each of them.
 const BYTES_MOST: usize = 128 << 20;
 
 /// The reason why a listener receives no more messages.
@@ -202,8 +202,8 @@ impl Channels {
         self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The caller has locked the room until all listeners have the message, so two messages reach all listeners in the same
-    /// order. No listener is waited for.
+    /// The caller holds the lock on the room until all listeners have the message, so two messages reach all listeners in the
+    /// same order. It waits for no listener.
     fn hand(&self, room: &mut Room, name: &str, message: &Bytes) -> usize {
         let part = BYTES_MOST / room.listeners.max(1);
         let Some(seats) = room.by_name.get_mut(name) else {
@@ -245,8 +245,8 @@ impl Hub {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the listener keeps its seat. A listener with an empty queue always has room for a message. `part` is the share of
-    /// each listener once all listeners together exceed their bound.
+    /// Returns whether the listener keeps its seat. A listener with an empty queue always has room for a message. `part` is the
+    /// bound of each listener once all listeners together exceed theirs.
     fn give(&self, seat: &Seat, part: usize, message: &Bytes) -> bool {
         // The bytes are counted before the listener can take the message and subtract them: a count below zero would wrap around.
         let own = seat.waiting.fetch_add(message.len(), Ordering::Relaxed);

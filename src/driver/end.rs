@@ -26,7 +26,7 @@ pub enum End {
         index: Index,
         error: Unreadable,
     },
-    /// A promise between the core and its driver is broken.
+    /// The contract between the core and its driver is broken.
     Broken(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! The engine owns the replica. All inputs go in by one call of the replica's `handle`, which returns the outputs. A message is held back
-//! until the writes that it relies on are durable (P29).
+//! The engine owns the replica. Every input goes through one call of the replica's `handle`, which returns the outputs. A message
+//! is held back until the writes that it relies on are durable (P29).
 //!
 //! The order of outputs matters. `Encoder` follows the log write by write, so the `Write` of a record must be carried out before
 //! a `Send` that contains the record; otherwise the encoder has no line for it, and the node ends as broken.
@@ -54,8 +54,8 @@ pub struct Engine {
     pub(super) snapshot_writer: SnapshotWriter,
     /// Work that was prepared on other threads comes back through this channel.
     pub(super) prepared: mpsc::Sender<Prepared>,
-    /// Inputs that carrying out outputs has produced: the replica receives them next. They are not handled from within
-    /// `carry_out`: the outputs of one input are all carried out before the next input begins.
+    /// Inputs that arose while outputs were carried out; the replica receives them next. They wait here because all outputs of
+    /// one input are carried out before the next input begins.
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
     pub(super) remarks: Remarks,
@@ -141,7 +141,7 @@ impl Engine {
         let core = self.replica.core();
         let (leader, epoch) = (core.leader(), core.vote().promise.epoch);
         self.counting.leader(&self.numbers, clock::now().mono, leader);
-        // Tokens come first: a client that has read an index finds the tokens of the records up to that index (P56).
+        // Tokens are published first: a client that has read an index finds the tokens of the records up to that index (P56).
         self.signs.let_in(self.replica.committed());
         self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
@@ -208,7 +208,8 @@ impl Engine {
     fn look_or_call(&mut self, ask: Ask) -> Option<(CallId, Call)> {
         let now = clock::now();
         match ask {
-            // A role that is granted to a caller that has gone is lost to all others until the grant is taken back (P41).
+            // The caller has gone, so the call is dropped: a role granted to it would be lost to all others until the grant is
+            // taken back (P41).
             Ask::Call { to, .. } if to.is_cancelled() => {}
             Ask::Call { id, call, to } => {
                 self.replies.add(id, to);
@@ -234,9 +235,9 @@ impl Engine {
         self.handle(word);
     }
 
-    /// Takes the writer's report: everything up to here is durable, or the disk is full, or it has failed. Messages that wait are
-    /// released before the replica hears of the report. So what the replica sends in return leaves behind them, and appends to
-    /// one peer stay in order.
+    /// Takes the writer's report: everything up to here is durable, or the disk is full, or it has failed. Waiting messages are
+    /// released before the replica gets the report. So they leave before the messages that it causes, and appends to one peer
+    /// stay in order.
     pub fn disk_reports(&mut self, state: DiskState) {
         if let Some(error) = state.failed {
             self.end = Some(End::Disk(error));
@@ -340,8 +341,8 @@ impl Engine {
         self.look_around();
     }
 
-    /// Passes on what this round has gathered. Writes that are submitted together are synced together. Appends leave without
-    /// waiting for this node's disk: it works at the same time as the disks of the followers.
+    /// Passes on the writes and appends of this pass of the loop. Writes that are submitted together are synced together. Appends
+    /// do not wait for this node's disk, so it works at the same time as the followers' disks.
     pub fn flush(&mut self) {
         if let Some((last, _)) = self.disk.jobs.last() {
             self.counting.on_write_started(*last, clock::now().mono);
@@ -436,7 +437,7 @@ impl Engine {
             Waiting::Snapshot { to, term } => self.transmit_snapshot(to, term),
             Waiting::Difference(source) => self.transmit_difference(*source),
             Waiting::Small { packet, answers } => {
-                // The response to a call stays open for one heartbeat (`http/peer`). An answer that is later is sent as a call.
+                // The response to a call stays open for one heartbeat (`http/peer`). A later answer is sent as a separate call.
                 let left = match answers {
                     Some((route, number)) => self.answers.give(route, number, packet).err(),
                     None => Some(packet),
@@ -466,7 +467,7 @@ pub struct DiskEnd {
     pub full: bool,
     /// Messages that wait for the writes that they rely on.
     pub unsynced: Unsynced,
-    /// The writes and appends of this round, passed on together: inputs that arrive together are synced together.
+    /// The writes and appends of this pass of the loop, passed on together: inputs that arrive together are synced together.
     pub jobs: Vec<(Seq, Job)>,
     pub appends: Vec<(NodeId, LogPacket)>,
 }
@@ -530,13 +531,14 @@ pub struct TransferSource {
     pub base: Vector,
     pub boundary: Boundary,
     pub store: Store,
-    /// The packet that is sent if the difference is unknown or too large: the newest snapshot, or else everything. A merge has no
-    /// such packet: the elder merges what it gets, and a snapshot would replace its state.
+    /// The packet of the newest snapshot, which is sent instead if the difference is unknown or too large. A merge has no such
+    /// packet, because a snapshot would replace the elder's state: if its difference is unknown, the whole state is sent to be
+    /// merged.
     pub instead: Option<Packet>,
 }
 
 impl TransferSource {
-    /// Finds out what to send. This takes a while, and must not block the loop.
+    /// Determines what to send. This takes a while, and must not block the loop.
     pub fn pack(self, snapshots: &Mutex<Snapshots>, most: u64) -> Packed {
         let TransferSource { packet, base, boundary, store, instead, .. } = self;
         let difference = match (store.difference(&base), &instead) {
@@ -547,7 +549,7 @@ impl TransferSource {
         let handed = SentDifference { boundary, digest: Digest::new(store.digest()), difference };
         let content = TransferContent::difference(handed);
         match instead {
-            // The peer would refuse it. A snapshot is not held in memory as text.
+            // The peer would refuse such a large difference, but takes a snapshot: that is never held in memory as text.
             Some(packet) if content.length() > most => newest(snapshots, packet),
             _ => Ok(Some((packet, content))),
         }

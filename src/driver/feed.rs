@@ -6,10 +6,11 @@
 //!                       └───── what was missed, piece by piece, until there is no more ┘
 //! ```
 //!
-//! The loop only appends to the ring. A separate thread hands events out, so a write costs the same with ten thousand readers as with one.
-//! A reader is served from the ring until it has everything, and takes its seat under the same locks (`ReaderSeats`, then `Ring`): so no
-//! event is missed between the two, and none comes twice. A reader whose queue is full loses its seat and continues from the ring by
-//! itself. Events that the ring drops before the reader has fetched them are lost to it, and the reader learns so.
+//! The loop only appends to the ring. A separate thread hands events out, so a write costs the same with ten thousand readers as
+//! with one. A reader is served from the ring until it has everything, and takes its seat under the same locks (`ReaderSeats`,
+//! then `Ring`): so no event is missed between the two, and none comes twice. A reader whose queue is full loses its seat and
+//! continues from the ring by itself. If the ring drops an event before the reader has fetched it, the subscription ends and
+//! tells the reader why.
 
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -90,7 +91,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Without kinds the filter admits all kinds or, under a prefix, all kinds that have a name.
+    /// Without `kinds` the filter admits all kinds; if there is a prefix, only those that have a name.
     pub fn new(kinds: Option<Kinds>, prefix: &str) -> Filter {
         let usual = Kind::ALL.into_iter().filter(|kind| prefix.is_empty() || kind.is_named());
         Filter { kinds: kinds.unwrap_or_else(|| Kinds::of(usual)), prefix: prefix.into() }
@@ -119,15 +120,15 @@ pub struct ReaderSeat {
 /// No event has this number.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// The reader seats, grouped by prefix. An event is looked up by the prefixes of its name, so it only visits readers whose prefix matches;
-/// among these it skips readers that want other kinds.
+/// The reader seats, grouped by prefix. The readers of an event are looked up by the prefixes of its name; among these, readers
+/// that want other kinds are skipped.
 #[derive(Debug, Default)]
 pub struct ReaderSeats {
     last: u64,
     /// The number of the next event to be handed out.
     pub next: u64,
-    /// Seats by the length of the prefix, then by the prefix. To hand out an event with a name costs one lookup for each length
-    /// of a prefix that some reader has asked for.
+    /// Seats by the length of the prefix, then by the prefix. Handing out an event with a name costs one lookup for each length
+    /// of prefix in use.
     by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, ReaderSeat>>>,
     taken: usize,
 }
@@ -182,7 +183,7 @@ impl ReaderSeats {
         self.taken -= gone;
     }
 
-    /// Events up to this one were dropped before they were handed out: each reader notices this by itself.
+    /// The events before number `upto` were dropped before they were handed out: each reader notices this by itself.
     pub fn lose(&mut self, upto: u64) {
         let next = std::mem::replace(&mut self.next, upto);
         for seat in self.by_prefix.values().flat_map(HashMap::values).flat_map(BTreeMap::values) {
@@ -227,13 +228,14 @@ pub struct Feed(pub(super) Arc<Shared>);
 /// The state that the loop, the thread that hands out, and the readers share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Locked before the ring, never after it. `read_on` and `news` hold both locks at once, and two orders would be a deadlock.
+    /// Locked before the ring, never after it: `read_on` and `news` hold both locks at once, and would deadlock in different
+    /// orders.
     seats: Mutex<ReaderSeats>,
     ring: Mutex<Ring<Frame>>,
     /// Signals that there are events to hand out.
     news: Condvar,
-    /// Whether any seat is taken: if not, no thread needs to be woken. A reader sets it while it has both locks. So a record that
-    /// is appended after that finds it set, and wakes the thread.
+    /// Whether any seat is taken: if not, no thread needs to be woken. A reader sets it while it holds both locks, so the next
+    /// append sees it and wakes the thread.
     pub awaited: AtomicBool,
     pub readers: AtomicUsize,
 }
@@ -339,8 +341,8 @@ impl Drop for FeedWriter {
 /// The maximum number of events that wait for one reader. A slower reader reads from the ring, and nothing waits for it.
 const QUEUE_MOST: usize = 256;
 
-/// The number of events that are searched while other threads wait for the lock. Beyond it the reader gives the locks back, and
-/// searches on from there.
+/// The number of events that are searched while other threads wait for the lock. Beyond it the reader releases the locks, and
+/// then continues from there.
 const LOOKED_AT_MOST: usize = 2048;
 
 /// The next item for a reader.
@@ -469,7 +471,7 @@ impl Subscription {
     }
 
     /// Reads from the ring, and takes a seat when everything there has been read. Both locks are held from the look at the ring
-    /// until the reader has its seat. An event that is appended in between would be neither read nor handed out.
+    /// until the reader has its seat. Otherwise an event appended in between would be neither read nor handed out.
     fn read_on(&mut self, from: u64, all: bool) -> Option<Next> {
         let shared = self.place.0.clone();
         let mut seats = shared.seats();
@@ -530,8 +532,8 @@ impl Subscription {
         let shared = self.place.0.clone();
         let Stage::Seated { from, queue, .. } = &mut self.stage else { return None };
         let seats = shared.seats();
-        // No event is handed out while the lock on the seats is held. So if the queue is empty, all before `seats.next` has been
-        // read, and a reader that resumes from there misses nothing.
+        // No event is handed out while the lock on the seats is held. So if the queue is empty, the reader has all events before
+        // `seats.next`, and misses nothing if it resumes from there.
         if let Ok(event) = queue.try_recv() {
             drop(seats);
             return Some(self.tell(&event));

@@ -49,8 +49,7 @@ const PROOF_MOST: Duration = Duration::from_secs(1);
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
     pub(super) chunks: mpsc::Sender<CallChunk>,
-    /// Room for chunks that are not decided. There are as many permits as places in `chunks`, so a chunk with a permit finds room
-    /// there.
+    /// Permits for undecided chunks. There are as many as places in `chunks`, so a chunk with a permit finds room there.
     room: Arc<Semaphore>,
     /// Messages of peers have a separate queue, so that clients never delay them.
     pub(super) peers: mpsc::Sender<PeerAsk>,
@@ -229,7 +228,7 @@ impl Handle {
         Ok(written)
     }
 
-    /// Returns the permit for one chunk. A caller that waits for it must check its clients' tokens afterwards. The semaphore is never
+    /// Returns the permit for one chunk. The caller must check its client's token again after the wait. The semaphore is never
     /// closed, so a permit becomes free in the end.
     pub async fn room(&self) -> Option<OwnedSemaphorePermit> {
         self.room.clone().acquire_owned().await.ok()
@@ -335,8 +334,8 @@ impl Handle {
         }
     }
 
-    /// Opens the place where a snapshot from a peer is written. The lock may be held by a snapshot that is being written, so this
-    /// thread does not wait for it itself.
+    /// Opens the place where a snapshot from a peer is written. A snapshot that is being written may hold the lock, so a blocking
+    /// thread waits for it.
     pub async fn importer(&self) -> Result<Importer, SnapshotError> {
         let snapshots = self.snapshots.clone();
         let opening = move || snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).importer();
@@ -503,7 +502,7 @@ impl Handle {
     }
 }
 
-/// More than can exist.
+/// A page size beyond any table.
 const ALL: usize = usize::MAX;
 
 /// The valid tokens: a copy of the state's table (P56). It is rebuilt with each change of the table, which is rare.

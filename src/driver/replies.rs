@@ -5,7 +5,7 @@
 //!   Handle::propose ─ first id, calls ──► Replies ◄── Out::Answer(id, …) ──► when each has one: the stream
 //! ```
 //!
-//! The replica gives each call exactly one answer, also if the caller has gone; the answer is what removes the call from here.
+//! The replica gives each call exactly one answer, even if the caller has gone; the answer removes the call from here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,8 +18,9 @@ use crate::replica::{Answer, Call, CallId, Denied, Granted, In, Unheard, View, W
 use crate::store::{Command, DocView, Process, Role};
 use crate::types::KeyedCall;
 
-/// The maximum number of undecided chunks in the loop, for all streams together. A chunk has up to 1,024 lines or 1 MiB. This is fewer
-/// records than a log keeps for late followers, so a follower that lacks all of them needs no snapshot. Beyond it streams wait in turn.
+/// The maximum number of undecided chunks in the loop, for all streams together. A chunk has up to 1,024 lines or 1 MiB. All
+/// chunks together are fewer records than a log keeps for late followers, so a follower that lacks them needs no snapshot. Beyond
+/// it streams wait in turn.
 pub const CHUNKS_MOST: usize = 8;
 
 /// A write, and its idempotency key.
@@ -72,7 +73,7 @@ impl Verdicts {
         Verdicts { count, began: Instant::now(), numbers: Some(numbers), answer }
     }
 
-    /// Returns one verdict for each command. It may return only once; a caller that cancels the wait may call it again.
+    /// Returns one verdict for each command. It must not be called again once it has returned; a cancelled wait may be repeated.
     pub async fn wait(&mut self) -> Vec<Verdict> {
         let denied = match &mut self.answer {
             Ok(answer) => match answer.await {
@@ -145,7 +146,7 @@ pub enum To {
 }
 
 impl To {
-    /// Sends the answer. If the caller has gone, returns what must be undone. Only a promise about a role is undone (P41). A
+    /// Sends the answer. If the caller has gone, returns what must be undone. Only an answer about a role is undone (P41). A
     /// write stays written whether its caller hears of it or not, and a retry with its key gets the first answer.
     pub fn answer(self, answer: Result<Answer, Denied>) -> Option<Unheard> {
         match (self, answer) {
@@ -284,7 +285,8 @@ impl Drop for RoleCaller {
         if !self.is_answered
             && let Some(word) = self.left()
         {
-            // If the queue is full, the loop notices the disconnect when it answers. A role that it has granted already stays for its ttl.
+            // If the queue is full, the loop notices the disconnect when it answers. A role that it has already granted stays
+            // granted for its ttl.
             let _ = self.gone.try_send(word);
         }
     }

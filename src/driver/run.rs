@@ -33,11 +33,11 @@ pub struct Started {
 /// The operator's statements about the disk, for this start only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskWords {
-    /// The disk was copied, and the original will never start again. The copy is let in as a new disk all the same, since the
+    /// The disk was copied, and the original will never start again. The copy is still admitted as a new disk, because the
     /// original may be in use after all (P27).
     pub adopt_copy: bool,
-    /// The disk's promises count, even if it may have lost some: for a cluster of which so many disks are doubted that no
-    /// majority is left to let them in (P27).
+    /// The disk's promises count, even if it may have lost some: for a cluster with so many doubted disks that no majority is
+    /// left to admit them (P27).
     pub trust_disk: bool,
 }
 
@@ -76,9 +76,9 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     start_on(setup, options)
 }
 
-/// Does the same on a given disk, which may be a simulated one. The state is read before the loop's thread starts. What needs the
-/// loop's runtime is made on that thread, and `ready` brings an error back from there, so that a caller never gets a handle to a
-/// loop that did not start.
+/// Does the same as [`start`] on a given disk, which may be a simulated one. The state is read before the loop's thread starts.
+/// The parts that need the loop's runtime are made on that thread, and `ready` reports their errors, so that no caller gets a
+/// handle to a loop that did not start.
 pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartError> {
     let opened = storage::open(&options).map_err(StartError::Storage)?;
     close_to_others(&options.dir);
@@ -117,8 +117,8 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
             }
         });
         // The disk is closed by now: `run` has dropped the engine, and setting the state aside takes the lock on the directory
-        // again. The end is reported after that, because the process ends when it hears of it. Otherwise the next process could
-        // start with this state, and would be found out again (P25).
+        // again. The end is reported after that, because the process exits once it is reported. Otherwise the next process could
+        // start with this state, and the fault would be detected again (P25).
         if let Some(why) = lived {
             match why {
                 End::Fault(Fault::Odd) => {
@@ -178,8 +178,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// The directory follows the log before the network starts, which makes a link to each member in the directory. In available
-    /// mode the topology file alone names the members (P43).
+    /// The directory follows the log before the network starts, because the network makes a link to each member in the directory.
+    /// In available mode the topology file alone names the members (P43).
     fn assemble(self, desk: Desk) -> Result<(Engine, LoopSources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
         let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
@@ -230,7 +230,7 @@ impl Parts {
     }
 }
 
-/// Returns a random number that is not zero. The boot 0 is that of a greeting (`transport/greeting.rs`), which no process has.
+/// Returns a random number that is not zero. No process has the boot 0: it stands for a greeting (`transport/greeting.rs`).
 fn random_u64() -> Result<u64, StartError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(StartError::Random)?;

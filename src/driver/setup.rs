@@ -80,11 +80,11 @@ pub struct Directory {
     strangers: Mutex<BTreeMap<NodeId, Member>>,
 }
 
-/// More nodes than this never join one cluster at the same time. Beyond it further ones are not remembered, and hear from this
-/// node only in the responses to their calls. Any caller can name an id, so the table needs a bound.
+/// At most this many nodes join one cluster at the same time. Further nodes are not remembered, and hear from this node only in
+/// the responses to their calls. Any caller can name an id, so the table needs a bound.
 const STRANGERS_MOST: usize = 16;
 
-/// The members at one moment. A reader keeps what it has got, while the loop puts another value in its place.
+/// The members at one moment. A reader keeps the value that it got while the loop replaces it.
 #[derive(Clone, Debug)]
 pub struct KnownMembers {
     /// The id of the cluster, if the log has one.
@@ -127,8 +127,8 @@ impl Directory {
         }
     }
 
-    /// Returns the addresses where a member may be: where it belongs, the one in the topology file, and the one that the node
-    /// states. The order is that in which they are tried. An address in the log can be wrong, and correcting it takes a majority,
+    /// Returns the addresses where a member may be, in the order in which they are tried: its address in `known`, the one in the
+    /// topology file, and the one that the node states. An address in the log can be wrong, and correcting it takes a majority,
     /// which may need this very node (P43).
     pub fn places(&self, id: NodeId) -> Vec<Member> {
         let founder = self.founders.iter().find(|founder| founder.id == id).cloned();
@@ -150,9 +150,9 @@ impl Directory {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes over the members of the log, after it has grown or was cut off. A founder is where the topology file says, unless an
-    /// operator has moved it in the log (`pinned`). Strangers are forgotten; one that still differs from the log is met again at
-    /// its next call.
+    /// Takes over the members of the log, after it has grown or was cut off. A founder keeps the address in the topology file,
+    /// unless an operator has moved it in the log (`pinned`). Strangers are forgotten; one that still differs from the log is met
+    /// again at its next call.
     pub fn follow(&self, cluster: ClusterId, members: &Members) {
         let place = |member: &crate::types::Member| {
             let by_file = self.founders.iter().find(|founder| founder.id == member.id && !member.pinned);
@@ -232,8 +232,8 @@ impl Wall {
     }
 }
 
-/// The settings of a node at its start. They are everything that the loop and the transport need of the configuration. Nothing of
-/// them changes later, except what has a lock inside: the directory, the secrets, the certificates, the notices and the wall.
+/// The settings of a node at its start. They are everything that the loop and the transport need of the configuration. They never
+/// change, except those with a lock inside: the directory, the secrets, the certificates, the notices and the wall.
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,

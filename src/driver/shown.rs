@@ -148,8 +148,8 @@ pub fn old_leases() -> String {
         .to_string()
 }
 
-/// A majority of the disks waits to be admitted, and no majority is left that can admit them. A sound disk that is only silent is
-/// better than this order, so its node is to be started first (P27).
+/// The remark if no majority is left that can admit the doubted disks. A sound disk that is only silent is better than
+/// `--trust-disk`, so its node is to be started first (P27).
 pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
     if members.is_empty() {
         return None;

@@ -53,7 +53,7 @@ impl Engine {
         let needed = if self.setup.settings.is_available() { 1 } else { core.quorum() };
         let others: Vec<NodeId> = self.setup.others().iter().map(|member| member.id).collect();
         let number = |node: NodeId| node.0;
-        // A follower does not know which nodes are behind or on hold, so the leader alone foretells who is next (P58).
+        // A follower does not know which nodes are behind or on hold, so the leader alone predicts who is next (P58).
         let heirs = match core.leader() == Some(self.me()) {
             true => succession(self.me(), &contenders, needed),
             false => Vec::new(),

@@ -1,6 +1,7 @@
 //! Messages of the protocol travel over HTTP: each has a route, headers and a body.
 //!
-//! The bodies are the seed's. Five headers, the *envelope*, carry what safety needs beyond them:
+//! The routes and bodies are those of the *seed*, the design that this program began as (`docs/coming-from.md`). Five headers,
+//! the *envelope*, carry what safety needs beyond them:
 //!
 //! ```text
 //! Eldest-Cluster: eldest mode=safe settings=53e1c0… ids=8d02… at=10.0.0.1:9000

@@ -1,8 +1,8 @@
 //! A peer proves that it knows the cluster's secret. The proof uses no clock, and cannot be replayed.
 //!
-//! A call without proof is answered with a challenge that only this process can have made. The caller adds its own nonce; both derive
-//! a session key from secret, challenge and nonce. From then on every call carries the session, a counter and a keyed hash over counter,
-//! path, headers and body; the response carries one over the same counter. The server takes each counter once.
+//! A call without proof is answered with a challenge that only the server's process can have made. The caller adds its own nonce;
+//! both derive a session key from secret, challenge and nonce. From then on every call carries the session, a counter and a keyed
+//! hash over counter, path, headers and body; the response carries one over the same counter. The server takes each counter once.
 //!
 //! ```text
 //! → POST /heartbeat, no proof                        ← 401, Eldest-Challenge: 17.<mac>
@@ -10,15 +10,15 @@
 //!   Eldest-Head-Proof: <hash over the head and that proof>
 //! ```
 //!
-//! The second hash is checked before the body is read: so a caller without the secret cannot make a node read a body. The first hash,
-//! which the second one covers, is checked once the body is there. Nodes of earlier versions send only the first, and ignore the second;
-//! their calls are checked with the body, for which there is little room.
+//! The second hash is checked before the body is read: so a caller without the secret cannot make a node read a body. The first
+//! hash, which the second one covers, is checked once the body is there. Nodes of earlier versions send only the first, and
+//! ignore the second; their calls are checked with the body, and only a few such bodies are read at a time.
 //!
-//! The head of a stream is proved with an empty body. The last 32 bytes of the stream prove the bytes before, as the body of this very
-//! call.
+//! The head of a stream is proved with an empty body. The last 32 bytes of the stream prove the bytes before them as the body of
+//! this very call.
 //!
-//! The server stores nothing for a challenge until a proof over it checks, so a caller without the secret cannot fill its tables. Sessions
-//! are numbered; below the oldest stored one none is accepted again.
+//! The server stores nothing for a challenge until a proof over it checks, so a caller without the secret cannot fill its tables.
+//! Sessions are numbered: once a session was dropped, neither it nor one with a lower number is accepted again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -210,7 +210,7 @@ impl Session {
     }
 
     /// Returns whether a response comes from a holder of the secret, and answers this very call. The counter is compared as well,
-    /// so an earlier answer of the same session is no answer to this call.
+    /// so an earlier answer of the same session does not pass for the answer to this call.
     pub fn checks(&self, counter: u64, hello: &Hello<'_>, proof: &str) -> bool {
         let Some((number, hex)) = proof.split_once(' ') else {
             return false;
@@ -316,8 +316,8 @@ impl ProofVerifier {
         Challenge { number, mac: self.mac(from, number) }
     }
 
-    /// The peer's id is in it: a challenge for one node is not valid for another. Nothing needs to be stored to
-    /// recognize it.
+    /// The peer's id is part of the MAC: a challenge for one node is not valid for another. Nothing needs to be stored to
+    /// recognize a challenge.
     fn mac(&self, from: NodeId, number: u64) -> u128 {
         let mut hasher = blake3::Hasher::new_keyed(&self.process_key);
         hasher.update(&from.0.to_le_bytes()).update(&number.to_le_bytes());
@@ -333,8 +333,8 @@ impl ProofVerifier {
         self.accept(from, session, proof.counter).then_some(proof)
     }
 
-    /// Checks the proof of a call's head, without regard to the body in `hello`. On None do as above, and do not read the body.
-    /// The counter is used up here, before the body has come: a copy of the call that arrives meanwhile is refused.
+    /// Checks the proof of a call's head, without regard to the body in `hello`. On None answer with a challenge, and do not read
+    /// the body. The counter is used up here, before the body has come: a copy of the call that arrives meanwhile is refused.
     pub fn check_head(&self, from: NodeId, hello: &Hello<'_>, text: &str, head: &str) -> Option<HeadProof> {
         let head = blake3::Hash::from_hex(head).ok()?;
         let proves =

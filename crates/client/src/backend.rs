@@ -45,7 +45,7 @@ pub struct Hold {
 /// An open connection that the lease is tied to.
 #[derive(Debug)]
 pub struct Tied {
-    /// The renewal that opening the connection was.
+    /// Opening the connection was also a renewal: this one.
     pub renewal: Renewal,
     /// News of the connection. Dropping the receiver closes the connection.
     pub news: mpsc::Receiver<TieNews>,
@@ -54,7 +54,7 @@ pub struct Tied {
 /// News of a connection that a lease is tied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieNews {
-    /// The node that counts the lease now has not heard of the connection yet: renew.
+    /// The node that counts the lease now does not know of the connection yet: renew.
     Renew,
     /// The node releases the connection: the lease goes on without it.
     Let,

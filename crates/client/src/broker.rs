@@ -24,7 +24,8 @@ const TTL: Duration = Duration::from_secs(10);
 /// With this interval, two renewals in a row may be missed.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-/// The cluster ends the lease of an earlier life a second after its connection has closed. The rest is for the calls.
+/// The cluster ends the lease of an earlier life a second after its connection has closed. The rest of this time is
+/// for the calls.
 const EARLIER_LIFE: Duration = Duration::from_secs(2);
 const EARLIER_LIFE_PAUSE: Duration = Duration::from_millis(200);
 

@@ -10,9 +10,8 @@ use super::pauses::Pauses;
 use super::problem::{Problem, Tried};
 use super::random;
 
-/// The commands that a node decides at once. The rest of a larger request would only wait there, and be sent
-/// again with it if its
-/// answer is lost.
+/// The number of commands that a node decides at once. The rest of a larger request would only wait at the node, and
+/// all of it would be sent again if the answer is lost.
 const LINES_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;
 
@@ -38,12 +37,12 @@ struct Line {
 
 impl Client {
     /// Runs commands, each a `storage_cmd` with its `payload`, in their order. Returns the result of each command, in
-    /// the same order. The commands are no transaction: a refused command does not stop those after it. A command
+    /// the same order. The commands are not a transaction: a refused command does not stop those after it. A command
     /// that must be retried may be applied after some of those that follow it; a client that must exclude this waits
     /// for each command.
     ///
-    /// A thousand commands are sent in one request, and each thousand has the time of one call. Once the time of a
-    /// thousand has run out, nothing more is sent.
+    /// A request carries up to 1,024 commands and about 1 MiB, and each such group has the time of one call. Once
+    /// that time has run out or a request has failed, the next groups are not sent.
     pub async fn bulk(&self, commands: &[(&str, Value)]) -> Vec<Result<Applied, Error>> {
         let mut told: Vec<Result<Applied, Error>> = Vec::with_capacity(commands.len());
         told.resize_with(commands.len(), || Err(Error::Unavailable { tried: Vec::new() }));
@@ -63,7 +62,8 @@ impl Client {
         }
     }
 
-    /// Sends the lines until each has its final answer. Returns `false` if the time runs out before.
+    /// Sends the lines until each has its final answer. Returns `false` if the time runs out before, or if a request
+    /// fails as a whole.
     async fn run(&self, mut lines: Vec<Line>, told: &mut [Result<Applied, Error>]) -> bool {
         let (deadline, mut pauses) = (Instant::now() + self.http().deadline, Pauses::new());
         loop {
@@ -93,7 +93,7 @@ impl Client {
         told: &mut [Result<Applied, Error>],
     ) -> Result<Vec<Line>, (Vec<Line>, Error)> {
         let body: String = lines.iter().map(|line| line.text.as_str()).collect();
-        // Each line has its own key, so applying it twice has the same effect as once.
+        // Each line has its own key, so sending it twice has the same effect as once.
         let answer = match self.send(&Call::lines("/v1/commands", body)).await {
             Ok(answer) => answer,
             Err(error) => return Err((lines, error)),
@@ -156,7 +156,7 @@ impl Line {
         self.why = Some(Tried { url: url.to_string(), why });
     }
 
-    /// The error when the time has run out.
+    /// The error of a line that has no final answer.
     fn ended(&self, last: Option<&Error>) -> Error {
         let tried = self.why.iter().cloned().collect();
         match last {

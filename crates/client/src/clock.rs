@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// The runtime's timers stand still while the machine is suspended. Waits read the clock at this interval, so that
-/// they notice soon after the machine wakes up.
+/// they end soon after the machine wakes up.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A point in time, as one clock of this machine counts it.
@@ -28,7 +28,7 @@ impl Moment {
 /// A clock that leases are counted by.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
-    /// Monotonic, and it goes on while the machine is suspended: a lease must not outlast a sleep.
+    /// Monotonic, and it goes on while the machine is suspended: a suspension must not prolong a lease.
     Boottime,
     /// The runtime's clock, for a store that lives in this process alone. A test may stop it.
     Runtime { origin: Instant },

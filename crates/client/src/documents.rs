@@ -39,7 +39,7 @@ pub struct When<'a> {
 
 impl<'a> If<'a> {
     /// Adds a condition: the role must be held under this token, or the write fails with [`Error::RoleNotHeld`]. A
-    /// holder that was replaced and does not know it yet changes nothing, whichever revision it has read.
+    /// holder that was replaced and does not know it yet changes nothing, no matter which revision it has read.
     pub fn held(self, role: &'a str, token: u64) -> When<'a> {
         When { condition: self, holder: Some(Holder { role, token }) }
     }
@@ -51,7 +51,7 @@ impl<'a> From<If<'a>> for When<'a> {
     }
 }
 
-/// When a document expires. Each write sets this again: a write without an expiry makes the document stay.
+/// When a document expires. Each write replaces this: after a write without an expiry, the document stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Until<'a> {
     /// The document expires when it was neither written nor renewed for this long: a second to a day.
@@ -87,8 +87,8 @@ pub struct DocumentRow {
 }
 
 impl DocumentRow {
-    /// Reads the value as a `T`. Fails with [`Error::NotJson`] if the value is no `T`, or if serde_json cannot read
-    /// it. Other rows of the page are not affected.
+    /// Reads the value as a `T`. Fails with [`Error::NotJson`] if the value is not a `T`, or if serde_json cannot
+    /// read it. Other rows of the page are not affected.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         read(&self.key, self.value.get().as_bytes())
     }
@@ -110,7 +110,7 @@ pub enum Level {
     /// Sees every write that was acknowledged before the read began.
     #[default]
     Linear,
-    /// The state of the leader, by its lease.
+    /// The state of the leader, which relies on its lease.
     Leader,
     /// The state of the node that answers, however old.
     Local,
@@ -127,8 +127,8 @@ impl Level {
 }
 
 impl Client {
-    /// Reads a document. Returns `None` if it does not exist. Fails with [`Error::NotJson`] if the value is no `T`.
-    /// Every document can be read as a `Box<RawValue>`.
+    /// Reads a document. Returns `None` if it does not exist. Fails with [`Error::NotJson`] if the value is not a
+    /// `T`. Every document can be read as a `Box<RawValue>`.
     pub async fn get_doc<T: DeserializeOwned>(
         &self,
         key: &str,

@@ -46,7 +46,7 @@ pub enum Error {
     PreconditionFailed {
         current_rev: Option<String>,
     },
-    /// The write named a role and a token, and that token does not, or not any more, hold the role: nothing was
+    /// The write named a role and a token, and the role is not (or no longer) held under that token. Nothing was
     /// written.
     RoleNotHeld {
         role: String,

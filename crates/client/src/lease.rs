@@ -4,7 +4,7 @@
 //!
 //! The cluster counts a lease from when it received the request. The holder counts from when it *sent* the request,
 //! so its time ends first, however long the answer took. Both count with their own clock ([`Clock::Boottime`]: a
-//! lease must not outlast a sleep). The margin covers the drift between the two clocks.
+//! suspension must not prolong a lease). The margin covers the drift between the two clocks.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const DRIFT_PERCENT: u32 = 1;
 /// The margin for the rounding of clocks.
 const DRIFT_LEAST: Duration = Duration::from_millis(10);
 
-/// The number of renewals within the span of a lease: all but one of them may fail.
+/// A lease is renewed after its span divided by this number. The rest of the span is for retries.
 pub const RENEWALS: u32 = 3;
 
 /// A lease, as its last proof states it.
@@ -49,7 +49,7 @@ impl Term {
     }
 }
 
-/// The belief of a holder. Each question reads the clock, so the belief ends without any timer.
+/// The belief of a holder. Each query reads the clock, so the belief ends without any timer.
 #[derive(Debug)]
 pub struct Belief {
     clock: Clock,
@@ -83,7 +83,7 @@ impl Belief {
         self.term().is_some()
     }
 
-    /// Begins a new term, whatever was believed before.
+    /// Begins a new term, which replaces any earlier belief.
     pub fn begin(&self, term: Term) {
         self.term.send_replace(Some(term));
     }
@@ -99,8 +99,8 @@ impl Belief {
         });
     }
 
-    /// From now on only a proof of a request that is sent later counts. Until it comes, the belief lasts for `span`
-    /// at most.
+    /// From now on only the answer to a later request counts as a proof. Until it comes, the belief lasts for
+    /// `span` at most.
     pub fn doubt(&self, now: Moment, span: Duration) {
         self.term.send_if_modified(|term| match term {
             Some(known) if !known.is_over(now) => {

@@ -19,8 +19,9 @@
 //!
 //! **Guarantees under any failure**
 //!
-//! - A holder treats its lease as over before the cluster does. It counts from when the request was *sent*, less a
-//!   margin, on a clock that goes on while the machine is suspended. It reads that clock at each question.
+//! - A holder treats its lease as over before the cluster does. It counts from when the request was *sent*, subtracts
+//!   a margin, and uses a clock that goes on while the machine is suspended. It reads that clock each time it is
+//!   asked.
 //! - A call that may have been applied is sent again only under the same idempotency key, or if applying it twice has
 //!   the same effect as once. When the time of a call runs out, the error says whether the call was certainly not
 //!   applied ([`Error::Unavailable`]) or its outcome is unknown ([`Error::Indeterminate`]).

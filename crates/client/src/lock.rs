@@ -152,7 +152,8 @@ impl<B: Backend> Lock<B> {
                 return Err(error);
             }
             if held {
-                // The first call does not wait: a role that is free is then held without a second call.
+                // Only the first call does not wait: if the role is free, its grant is fresh and needs no second call
+                // as a proof.
                 (reached, wait) = (true, POLL_MOST);
             } else {
                 sleep(pauses.next()).await;
@@ -217,7 +218,7 @@ impl<B: Backend> LockGuard<B> {
     }
 
     /// Ends this guard and keeps the role reserved until the lease ends, although this process does not hold it any
-    /// more. Use it when something that was done under the role may still be at work.
+    /// more. Use it when work that was begun under the role may still be running.
     pub async fn lapse(self) -> Result<(), Error> {
         self.belief.end();
         // This renewal unties the lease from any connection. The guard's own connection is closed only after the

@@ -10,9 +10,9 @@ pub fn id() -> String {
     format!("{:016x}{:016x}", bits(), bits())
 }
 
-/// A number below 2^53. It is greater than all numbers that this process has drawn before, whatever its wall clock
-/// does. It is also greater than the numbers of earlier processes, as long as the wall clock goes forward between
-/// them. Most likely no other process has drawn it. The numbers just above it are free for counting.
+/// A number below 2^53. It is greater than all numbers that this process has drawn before, even if its wall clock
+/// goes back. It is also greater than the numbers of earlier processes, as long as the wall clock goes forward
+/// between them. Most likely no other process has drawn it. The numbers just above it are free for counting.
 ///
 /// If the clock was set back between two processes of the same name, the later one draws a smaller number. This does
 /// harm only if a renewal of the earlier process arrives after the later one has asked for its role: asking makes the
@@ -27,7 +27,7 @@ pub fn rising() -> u64 {
 /// The number of bits that count the connections of one grant.
 const ROOM: u32 = 10;
 
-/// The drawn number. If it is not greater than the newest one, the next number that leaves room.
+/// Returns the drawn number, or the next number that leaves room after the newest one if that is greater.
 fn above(newest: &AtomicU64, drawn: u64) -> u64 {
     let number = |newest: u64| drawn.max(newest + (1 << ROOM));
     match newest.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |newest| Some(number(newest))) {

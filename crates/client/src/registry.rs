@@ -1,5 +1,5 @@
-//! The registry of processes: this process is registered, stays registered by heartbeats, and sees others come and
-//! go.
+//! The registry of processes: registers this process, keeps it registered by heartbeats, and reports when others come
+//! and go.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::seat::{LEAVE_MOST, not_in_time};
 /// A process that sends no heartbeat is forgotten after this time.
 const TTL: Duration = Duration::from_secs(45);
 
-/// With this interval, four heartbeats in a row may be missed.
+/// With this interval, three heartbeats in a row may be missed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Events that wait for a slow listener. Beyond this bound the oldest ones are dropped, and the listener learns how
@@ -42,7 +42,7 @@ pub enum RegistryEvent {
     SlaveChanged(Box<Process>),
     /// The process is not registered any more, or has another role now.
     SlaveRemoved { id: String },
-    /// A heartbeat or the feed failed. Both go on.
+    /// A heartbeat or the feed failed. Both are retried.
     Error(Arc<Error>),
     /// This listener was too slow: it has missed this number of events.
     Missed(u64),
@@ -74,7 +74,7 @@ pub struct RegistryBuilder {
 }
 
 impl RegistryBuilder {
-    /// The id of this process. Default: a random id. With the id of an [`super::Election`], the leader of that
+    /// The id of this process. Default: a random id. If it is the id of an [`super::Election`], the leader of that
     /// election can be found as a process.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();

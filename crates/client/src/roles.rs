@@ -44,7 +44,7 @@ impl Client {
         self.send(&Call::get(format!("/v1/roles{}", query(asked)))).await?.json()
     }
 
-    /// The present state of a role. A role that no instance holds is no error.
+    /// The present state of a role. A role that no instance holds is not an error.
     pub async fn role(&self, role: &str) -> Result<RoleState, Error> {
         self.send(&Call::get(format!("/v1/roles/{}", segment("role", role)?))).await?.json()
     }

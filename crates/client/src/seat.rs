@@ -28,7 +28,7 @@ pub fn not_left() -> Error {
     not_in_time("cannot release the role")
 }
 
-/// The error if no answer came within [`LEAVE_MOST`]. `what` says what was not done. It may be untrue: the outcome is
+/// The error if no answer came within [`LEAVE_MOST`]. `what` says what may not have been done: the outcome is
 /// unknown.
 pub fn not_in_time(what: &str) -> Error {
     let why = format!("{what} within {} s", LEAVE_MOST.as_secs());
@@ -155,7 +155,7 @@ impl<B: Backend> Seat<B> {
         Error::LeaseLost { role: self.role.clone(), leader: None, token: None }
     }
 
-    /// Releases the role if this instance holds it: a call whose answer was not awaited may have been granted it.
+    /// Releases the role if this instance holds it: a call whose answer was not awaited may have acquired it.
     pub async fn leave(&self) -> Result<(), Error> {
         let state = self.backend.holder(&self.role).await?;
         match (state.leader, state.token) {

@@ -11,8 +11,8 @@ use super::error::Error;
 use super::http::Client;
 use super::pauses::Pauses;
 
-/// The number of tries in which other writers were faster each time. This does not happen with a single writer at a
-/// time. With many writers, reaching it means that they share too much in one document.
+/// The number of tries before an update gives up because other writers were faster each time. With a single writer
+/// at a time this does not happen. With many writers, reaching it means that they share too much in one document.
 const TRIES_MAX: u32 = 16;
 
 /// A state of type `T` that is stored in one document.

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::http::{Call, Client, Lines, query, segment};
 use super::lease::millis;
 
-/// Bound of the channel of news. News are rare, and the holder reads them at once.
+/// The bound of the channel of news. News are rare, and the holder reads them at once.
 const NEWS_MAX: usize = 8;
 
 /// One event of the stream. Unknown fields and kinds are ignored.

@@ -1,4 +1,4 @@
-//! A lease that ends with a connection (P45 of the protocol). A stream to one node stays open beside the renewals.
+//! A lease that ends with a connection (P45 of the protocol). In addition to the renewals, a stream to one node stays open.
 //! When this process dies, that node frees the role. The lease itself works as it does without a connection.
 //!
 //! ```text
@@ -36,7 +36,7 @@ pub enum HeldBy {
 /// the holder notice the loss.
 const GRACE_MAX: Duration = Duration::from_secs(1);
 
-/// Bound of the channel of news for a holder that is about to renew.
+/// The bound of the channel of news. News are rare, and the holder reads them at once.
 const NEWS_MAX: usize = 8;
 
 /// No connection has this number or a greater one. A lease that was renewed under this number is tied to no
@@ -93,7 +93,7 @@ impl Ties {
         self.proved.send_replace(number.unwrap_or_default());
     }
 
-    /// The next news. Never returns if no connection can be had.
+    /// The next news. Never returns if no connection will be opened any more.
     pub async fn next(&mut self) -> Tying {
         match self.news.recv().await {
             Some(news) => news,

@@ -8,7 +8,8 @@ use super::error::Error;
 use super::feed::{Feed, FeedEvent, FeedOptions};
 use super::http::Client;
 
-/// Opens the watch. Returns once a node has accepted it; the watch then goes on until it is dropped.
+/// Opens the watch. Returns once a node has accepted it. The watch goes on until it is dropped, or until an
+/// error, which is its last item.
 pub async fn open(client: &Client, role: &str) -> Result<Watch, Error> {
     let kinds = ["role_acquired", "role_lost", "change"].map(str::to_string).to_vec();
     let feed = client.feed(FeedOptions { kinds, prefix: Some(role.to_string()), since: None }).await?;

@@ -49,8 +49,8 @@ struct Report {
     leases: u32,
     /// The time from the first to the last registration. The leases end within a span of the same length.
     registered_in_ms: f64,
-    /// The time from when the last lease's ttl had passed until no process was listed, or until the benchmark
-    /// stopped waiting (`OVERDUE`).
+    /// The time from the end of the last lease's ttl until no process was listed, or until the benchmark stopped
+    /// waiting (`OVERDUE`).
     last_gone_after_ttl_ms: f64,
     write_before: Latency,
     write_while_they_end: Latency,

@@ -22,7 +22,7 @@ use super::terminal::{EVERY, Progress};
 use super::terminal::{grouped, millis, per_second};
 use super::workload::push_json_text;
 
-/// A batch is one record of the log and one body. Half of what a server accepts leaves room for both.
+/// A batch is one request body and one record of the log. Half of what a server accepts is small enough for both.
 const BATCH_BYTES_MAX: usize = 512 * 1024;
 
 /// The bytes around a value in a batch.

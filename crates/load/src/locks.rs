@@ -1,7 +1,8 @@
-//! Roles as locks: cycles of acquire and release, the time from a release to the next grant, and when a lease ends
-//! that is not renewed.
+//! Roles as locks: cycles of acquire and release, the time from a release to the next grant, and the time at which a
+//! lease ends without renewals.
 //!
-//! All nodes are asked in turn. A cycle that fails is counted, and not repeated.
+//! Each client calls the leader, and goes to the next node after a failure. A cycle that fails is counted, and not
+//! repeated.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest wait in the queue for a role.
 const WAIT_MS: u64 = 20_000;
 
-/// The time until a waiter that was started is in the queue.
+/// The time that a new waiter has to enter the queue.
 const IN_LINE: Duration = Duration::from_millis(20);
 
 /// The shortest ttl that the cluster accepts.
@@ -73,9 +74,9 @@ struct Report {
     /// The registration of a new process.
     register: Spread,
     renew: Spread,
-    /// The time from the sending of a release to the answer of the waiter.
+    /// The time from when a release is sent until the waiter has its answer.
     handed_on: Spread,
-    /// The time beyond the ttl, from the holder's answer to the answer of the waiter.
+    /// The time from the holder's answer to the waiter's answer, less the ttl.
     ended_after_ttl: Option<Spread>,
     cycles: u64,
     cycles_per_s: f64,
@@ -83,8 +84,8 @@ struct Report {
     failed: u64,
 }
 
-/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing, because the figures are those of
-/// whole runs.
+/// Runs the benchmark. If `stop` completes first, it ends early and prints nothing, because its figures need a whole
+/// run.
 pub async fn run(
     args: &LocksArgs,
     stop: impl Future<Output = ()>,
@@ -221,7 +222,8 @@ impl Bench {
         Ok(took)
     }
 
-    /// Starts another client that waits for that role. Returns when it got the role, and its token.
+    /// Starts another client that waits for that role. The receiver gets the time at which that client got the role,
+    /// and its token.
     fn waiter(&self, role: &str) -> oneshot::Receiver<Result<(Instant, u64), Trouble>> {
         let (tell, told) = oneshot::channel();
         let (mut client, role) = (self.client(), role.to_string());

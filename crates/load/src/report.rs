@@ -95,7 +95,8 @@ pub fn cluster_line(before: Option<&Look>, after: Option<&Look>) -> String {
     format!("cluster  {members}, epoch {} before, {} after\n", epoch(before), epoch(after))
 }
 
-/// Measures how much of a core this process uses. A client without enough processor time measures itself.
+/// Measures how much of a core this process uses. A client that is short of processor time measures itself
+/// instead of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuClock(Duration);
 

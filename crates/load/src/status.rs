@@ -12,7 +12,7 @@ use super::http::{Connection, Request};
 use super::node_url::NodeUrl;
 use super::target::Target;
 
-/// The time limit for a node's description. A slower node is passed over.
+/// The time limit for a node's description. A slower node is skipped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One node's description of the cluster.

@@ -7,7 +7,7 @@ use super::tally::Kind;
 /// The digits of a number in hexadecimal.
 const STAMP_BYTES: usize = 16;
 
-/// 26 to the power of 12 is well within 64 bits.
+/// The letters that one random number gives: 26 to the power of 12 is well within 64 bits.
 const LETTERS_OF_A_DRAW: usize = 12;
 
 /// The consistency of reads.

@@ -4,8 +4,8 @@
 //! A line that was cut short gets its line end when the file is opened; readers skip it. When the file has twice as many lines
 //! as are kept, it is rewritten with the newest ones, first under another name.
 //!
-//! So a line costs one small write, and one rewrite in as many additions as lines are kept. The code calls `std::fs` and not
-//! `Files`: nothing depends on these files, so no simulated power failure needs to reach them.
+//! So a line costs one small write, and the file is rewritten once in as many additions as lines are kept. The code calls
+//! `std::fs` and not `Files`: nothing depends on these files, so no simulated power failure needs to reach them.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::FILE_MODE;
 
-/// The size limit of the file that is read, whatever program wrote it. If the file is larger, only its end is read.
+/// The most that is read of a file, because another program may have written it. If the file is larger, only its end is read.
 const BYTES_MOST: u64 = 4 << 20;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Cuts a segment so that a crash half-way leaves no doubt.
 //!
-//! A cut happens if another leader's records conflict with those here (P5). No record that goes was committed. The offset of
+//! A cut happens if another leader's records conflict with those here (P5). No record that is cut was committed. The offset of
 //! a record is not kept anywhere: a cut is rare, so the segment is read, and checked, once more.
 
 use std::path::Path;

@@ -46,8 +46,9 @@ pub struct Disk {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bounded by the core: it stops taking writes at `Limits::uncommitted`, and leaders at `Limits::inflight`. So `submit`
-    /// never has to wait, and the loop that calls it keeps its heartbeats.
+    /// Bounded by the core: a leader takes no writes beyond `Limits::uncommitted`, and sends a follower at most
+    /// `Limits::inflight` appends at a time. So `submit` never has to wait, and the loop that calls it keeps sending
+    /// heartbeats.
     inbox: Mutex<Inbox>,
     arrived: Condvar,
 }
@@ -195,8 +196,8 @@ impl Work {
         *self.shared.inbox() = Inbox { closed: true, ..Inbox::default() };
     }
 
-    /// The time to wait for jobs, if there is work to do without any.
-    /// `None` waits for a job: a quiet node with a marked log does not wake up.
+    /// The longest wait for jobs, if there is work to do without them. `None` waits for a job: a quiet node with a marked
+    /// log does not wake up.
     fn patience(&self) -> Option<Duration> {
         let idle = self.disk.is_unmarked().then_some(MARK_AFTER);
         idle.or(self.disk.is_starved().then_some(ROOM_RETRY))

@@ -34,7 +34,7 @@ pub enum StorageError {
         found: u64,
         expected: u64,
     },
-    /// A line of a newer format checks, so it is not damage. To go on would be to ignore what a newer program has promised or
+    /// A line of a newer format checks, so it is not damage. Going on would ignore what a newer program has promised or
     /// stored.
     NewerFormat {
         path: PathBuf,

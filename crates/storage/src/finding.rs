@@ -43,7 +43,7 @@ pub enum Doubt {
         bad: Bad,
         synced: Index,
     },
-    /// Log and promise file had been created, as the identity says, and the log is not there.
+    /// The identity says that the log and the promise file were created, but the log is missing.
     NoLog,
     /// The log begins after this record, and no snapshot leads there.
     Gap {
@@ -60,7 +60,7 @@ pub enum Doubt {
         promise: Epoch,
         log: Epoch,
     },
-    /// The original may be in use. Two disks of one incarnation would both count in the same seat (P10).
+    /// The original may be in use. Two disks of one incarnation would both count as the same disk (P10).
     Copied,
 }
 

@@ -56,8 +56,8 @@ pub struct Checked {
     pub marked: Index,
 }
 
-/// A damaged line without a record in it.
-/// It is a marker, a head, or bytes between records: the next record is the one that was due before it.
+/// A damaged line that was not a record: a marker, a head, or bytes between records. This is known because the record that
+/// was due at the line comes after it.
 #[derive(Debug)]
 pub struct Junk {
     pub bad: Bad,
@@ -138,8 +138,8 @@ impl Gathering {
     }
 
     fn start(&mut self, boundary: &Boundary, place: Place<'_>) {
-        // The log begins here, so what came before is not part of it: also the records that were read, and a bad line whose
-        // loss the snapshot makes up for.
+        // The log begins here. The records read so far are not part of it, nor is a bad line, whose loss the snapshot makes
+        // up for.
         self.replaced.extend(self.bad.take());
         self.building = Building::default();
         let amid = place.offset > 0;
@@ -166,10 +166,10 @@ impl Gathering {
 }
 
 impl Gathered {
-    /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). `complete`: the
-    /// directory had a log once, so that its absence is a loss.
+    /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). If `complete` is set,
+    /// the directory once had a log, so a missing log is a loss.
     ///
-    /// It is no loss by itself that a log ends before the snapshot: a snapshot from a peer, or of a merge, is durable before
+    /// A log that ends before the snapshot is not a loss by itself: a snapshot from a peer, or of a merge, is durable before
     /// the log follows it (`writer.rs`). A log that begins beyond the snapshot has a gap.
     pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
         let mut findings: Vec<Finding> =
@@ -196,7 +196,7 @@ impl Gathered {
         Verdict { keep: fit == Fit::Good, findings }
     }
 
-    /// Records in the snapshot are not lost, so the bad line counts as the one after the snapshot.
+    /// Records in the snapshot are not lost, so a bad line before its end counts as the first line after it.
     fn judge_end(&self, bad: &Bad, snapshot: &Boundary) -> Finding {
         let index = bad.index.max(snapshot.index() + 1);
         let tail = match bad.reason {

@@ -1,7 +1,7 @@
 //! The owner of this data directory. The file is written when the directory is created, and when it gets a new incarnation.
 //!
-//! It decides which seat this disk speaks for, so it is checked before anything else, and the program does not guess. With a
-//! wrong node or incarnation the disk would be counted in a seat that it does not have (P10).
+//! It decides for which node and incarnation this disk counts, so it is checked before anything else, and the program does not
+//! guess. With a wrong one, the disk would count for majorities in place of another disk (P10).
 
 use std::path::Path;
 
@@ -48,9 +48,8 @@ struct Text {
     complete: bool,
 }
 
-/// The members that a later format may share with this one.
-/// A later format that has a `checksum` must compute it in the same way. Otherwise this program calls its file damaged, and
-/// not newer.
+/// The members that a later format may share with this one. A later format that has a `checksum` must compute it in the same
+/// way. Otherwise this program reports its file as damaged instead of newer.
 #[derive(Debug, Deserialize)]
 struct AnyFormat {
     format: u32,
@@ -171,8 +170,8 @@ pub fn draw_incarnation(files: &Files) -> Result<Incarnation, StorageError> {
     Ok(Incarnation(files.draw()?))
 }
 
-/// Accepts a directory that is new, or in which a node died before it wrote its identity. It may have left its lock and half an
-/// identity.
+/// Accepts a directory that is new, or in which a node died before it wrote its identity. Such a node may have left its lock
+/// and an unfinished identity.
 fn nothing_kept(files: &Files, dir: &Path) -> Result<(), StorageError> {
     let names = files.names_if_there(dir)?;
     let names = || names.iter().map(String::as_str);

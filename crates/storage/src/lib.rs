@@ -17,7 +17,7 @@
 //!
 //! One thread writes, in the order of the jobs; another allocates segments ahead. `docs/disk-format.md` describes the files.
 //!
-//! The other crates rely on these:
+//! The other crates rely on these guarantees:
 //!
 //! - A crash leaves the state after some prefix of the jobs (P29). There is one exception: a promise may be on disk ahead of
 //!   records that found no room (P24).
@@ -27,7 +27,7 @@
 //! - A running node waits out a full disk, and the limit of open files. Any other error of the log, the promise file or one of
 //!   the node's own snapshots is final, because it is unknown what the disk still has.
 //!
-//! While the node runs, `eldest_core` decides what is written, cut and trimmed. Here is decided only what a start makes of
+//! While the node runs, `eldest_core` decides what is written, cut and trimmed. This crate decides only what a start makes of
 //! the files.
 
 mod batch;

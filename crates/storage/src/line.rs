@@ -86,7 +86,7 @@ pub fn encode(record: &Record, chain: u32, out: &mut Vec<u8>) -> u32 {
     crc
 }
 
-/// The entry as the seed writes it: `type|JSON`.
+/// The entry as `/catch_up` shows it: `type|JSON`.
 pub fn seed_text(entry: &Entry) -> String {
     let mut out = Vec::new();
     match entry {
@@ -154,7 +154,7 @@ pub fn checksum_in(line: &[u8]) -> Option<u32> {
     written_checksum(&mut cursor).ok()
 }
 
-/// The position in a line, right or wrong: a cheap question before the line is checked.
+/// The position in a line, right or wrong. Reading it is cheap, so callers do it before they check the line.
 pub fn position_in(line: &[u8]) -> Option<Position> {
     position(&mut Cursor::new(line)).ok()
 }

@@ -73,9 +73,9 @@ impl Lines {
         Chunk { first: records[0].index(), bytes: bytes.into(), ends }
     }
 
-    /// The received lines of these same records, if they follow the last line here. The core may append a part of a batch,
-    /// because it has the beginning already. A position identifies one record only (P5), so positions are compared and not
-    /// contents.
+    /// The received lines of these same records, if they follow the last line here. The core may append only the end of a
+    /// batch, because it has the beginning already. A position identifies one record only (P5), so positions are compared and
+    /// not contents.
     fn take_received(&mut self, records: &[Record]) -> Option<Chunk> {
         let received = std::mem::take(&mut self.received);
         let first = records[0].index();
@@ -83,8 +83,8 @@ impl Lines {
         let positions = received.positions.get(skipped..skipped + records.len())?;
         let before = skipped.checked_sub(1).map(|at| received.ends[at]);
         let before = before.unwrap_or(LineEnd { at: 0, chain: received.before });
-        // With another checksum before them the lines are right, but their own checksums are not those of this log. Then the
-        // records are encoded again.
+        // If the line before them has another checksum, the records are right, but their checksums are not those of this log.
+        // Then the records are encoded again.
         let same = positions.iter().zip(records).all(|(position, record)| *position == record.position);
         if !same || before.chain != self.last_chain() {
             return None;
@@ -95,7 +95,7 @@ impl Lines {
         Some(Chunk { first, bytes, ends: ends.iter().map(moved).collect() })
     }
 
-    /// Adds a line that is known to follow, as it is on the disk.
+    /// Adds a line as it is on disk. It is known to follow the last one.
     pub(super) fn push_line(&mut self, line: &[u8], chain: u32, chunk: &mut Building) {
         chunk.bytes.extend_from_slice(line);
         chunk.bytes.extend_from_slice(b"\n");

@@ -63,7 +63,7 @@ pub struct Log {
     counters: Arc<Counters>,
 }
 
-/// The state in which a log continues that was read from disk. All of it is durable.
+/// The state from which a log continues after it was read from disk. All of it is durable.
 #[derive(Debug)]
 pub struct Resumed {
     pub files: Files,
@@ -183,7 +183,7 @@ impl Log {
         self.sync()
     }
 
-    /// Begins a new segment, whose first line has this length. Returns false if there is no room.
+    /// Begins a new segment with room for a first record of this length. Returns false if there is no room on disk.
     fn rotate(&mut self, line: usize) -> Result<bool> {
         let Some(spare) = self.take_spare(segment::needed(&self.end, line)) else {
             return Ok(false);
@@ -196,8 +196,8 @@ impl Log {
         Ok(true)
     }
 
-    /// A spare that is large enough, if there is one. Asks for the next: usually of the normal size, ahead of need; of a
-    /// greater one if a single record is larger than a segment.
+    /// Takes a spare that is large enough, if there is one, and asks for another: usually one of the normal size, ahead of
+    /// need; a larger one if a single record is larger than a segment.
     fn take_spare(&mut self, needed: u64) -> Option<Spare> {
         let found = self.spares.iter().position(|spare| spare.size >= needed);
         let spare = found.map(|at| self.spares.swap_remove(at));
@@ -269,7 +269,7 @@ impl Log {
         Ok(())
     }
 
-    /// The log restarts after a snapshot, which is durable. Returns false if there is no room.
+    /// Restarts the log after a snapshot, which is durable already. Returns false if there is no room.
     pub fn restart(&mut self, boundary: &Boundary) -> Result<bool> {
         assert!(self.gathered.is_empty() && !self.dirty, "the snapshot came after what the log had");
         let Some(spare) = self.take_spare(segment::needed(boundary, 0)) else {

@@ -1,13 +1,13 @@
 //! The line that records how far the log is known to be durable (P27).
 //!
-//! `= <index> <checksum>`. The checksum covers the last record line's checksum and the line without its own. Markers are not
-//! part of the chain, so they stay on their own disk.
+//! `= <index> <checksum>`. The checksum covers the last record line's checksum and the marker without its own. Markers are
+//! not part of the chain, so they are never sent to other disks.
 //!
-//! Without markers a bad line at the end of a log has two explanations: a write that power failure cut short, or damage to a
-//! record that was acknowledged. The first is cut, the second makes the disk doubtful (P27).
+//! Without markers a bad line at the end of a log has two explanations: a write that a power failure cut short, or damage to
+//! a record that was acknowledged. In the first case the line is cut, in the second the disk is doubtful (P27).
 //!
-//! A marker comes with the batch after the records that it vouches for, and not behind them: it may exist only once their
-//! sync has succeeded, and a sync for each marker alone would double the number of syncs.
+//! A marker is written with the next batch, and not right after the records that it vouches for: it may exist only once
+//! their sync has succeeded, and a separate sync for each marker would double the number of syncs.
 
 use super::digits::{Cursor, hex8, push_decimal};
 use crate::types::Index;

@@ -1,8 +1,8 @@
 //! The protocol's part of a state as one line of JSON: in the head of every segment and of every snapshot.
 //!
-//! It is whole in each of them, so that no file depends on one that may be trimmed or merged away. Members that came with
-//! later versions are optional: files from before do not have them. A member that is not known is refused, because a log that
-//! continues without it would differ from the logs of the other nodes.
+//! Each head has all of it, so that no file depends on one that may be trimmed or merged away. Members that came with later
+//! versions are optional: files from before do not have them. An unknown member is refused, because a log that continues
+//! without it would differ from the logs of the other nodes.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ struct Text {
     wall_us: u64,
     cluster_us: u64,
     format: u16,
-    /// Node, incarnation in hexadecimal, and the record since which it has the seat.
-    /// The incarnation has 64 bits, more than many readers of JSON take in a number.
+    /// Node, incarnation in hexadecimal, and the record since which it is in the roster. The incarnation has 64 bits, more than
+    /// many readers of JSON take in a number.
     seats: Vec<(u32, String, Index)>,
     /// The owner, and the cluster time at which its hold expires.
     holds: BTreeMap<String, u64>,
@@ -118,7 +118,7 @@ impl Boundary {
 
     pub fn from_json(json: &str) -> Option<Boundary> {
         let text: Text = serde_json::from_str(json).ok()?;
-        // The log counts on from these, so a number beyond the bound is refused even if the line checks (P50).
+        // The log continues counting from these, so a number beyond the bound is refused even if the line checks (P50).
         if text.epoch.0 > NUMBER_MOST || text.index > INDEX_MOST {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The texts of the protocol's own records. They are rare, so plain JSON with member names is enough.
 //!
-//! A type number keeps its meaning forever, because logs keep it. These numbers are the protocol's only in format 1; the
-//! types of clients' commands are others (`docs/disk-format.md` has the list), and a test keeps the two apart.
+//! A type number keeps its meaning forever, because logs keep it. These numbers belong to the protocol only in format 1;
+//! clients' commands have other types (`docs/disk-format.md` has the list), and a test keeps the two apart.
 //!
 //! A text with a member that this program does not know is refused. Read without it, the record would have another effect
 //! here than on the other nodes (I5).

@@ -15,7 +15,8 @@ use crate::types::{Index, Position, Record};
 /// The parts of a log, in order.
 #[derive(Debug)]
 pub enum LogItem<'a> {
-    /// The log begins after this record. It is in the oldest segment, or in one that does not follow the segment before.
+    /// The log begins after this record. This comes at the oldest segment, and at each segment that does not follow the one
+    /// before.
     Start { after: Position, path: &'a Path },
     /// The log continues in this file.
     Segment { path: &'a Path },
@@ -49,7 +50,7 @@ pub fn read_in(files: &Files, dir: &Path, mut sink: impl FnMut(LogItem<'_>)) -> 
     let mut scan = Scan::new(Resume::AtAnyHead);
     for first in segment::list(files, &dir)? {
         let path = segment::path(&dir, first);
-        // The segment was trimmed after the listing.
+        // A segment that is missing was trimmed after the listing.
         let Some(bytes) = files.read_if_there(&path)? else {
             continue;
         };

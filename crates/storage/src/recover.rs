@@ -1,5 +1,5 @@
-//! Opens a data directory: finds out which node it belongs to, reads it, and decides whether the promises and records that
-//! the node once reported as durable can still be trusted to be there.
+//! Opens a data directory: finds out which node it belongs to, reads it, and judges whether all promises and records that the
+//! node once reported as durable are still there.
 //!
 //! ```text
 //!  identity ─► lock ─► identity again ─► snapshots ─► Survey: everything is read and judged, nothing is changed
@@ -7,9 +7,9 @@
 //!     Opened ◄─ Settled ◄─ settle: quarantine ─► identity, vote ─► log ─► bad snapshots ─► `complete`
 //! ```
 //!
-//! If a crash comes at any step of `settle`, the next start comes to the same judgement, or finds it carried out. So a doubt
-//! is on disk, as a new incarnation, before the first trace of the loss is removed. `crash_tests/opening.rs` cuts the power
-//! at each operation.
+//! After a crash at any step of `settle`, the next start comes to the same judgement, or finds it carried out. To ensure this,
+//! the new incarnation of a doubtful disk is durable before the first trace of the loss is removed. `crash_tests/opening.rs`
+//! cuts the power at each operation.
 //!
 //! The outcome is one of four: the disk continues as it was; it continues with a new incarnation and must be let in again
 //! (P10); it continues with the incarnation that its own log names, because an operator trusts it (P27); or it is refused with
@@ -54,7 +54,8 @@ pub struct Options {
     pub mode: Mode,
     /// Take over a copied directory, as a new disk.
     pub adopt_copy: bool,
-    /// Trust a doubtful disk as if it had forgotten nothing. An operator decides this if no disk is left that could admit it.
+    /// Trust a doubtful disk as if it had forgotten nothing. An operator decides this if no other disk is left that could
+    /// admit this one.
     pub trust_disk: bool,
     pub segment_bytes: u64,
 }
@@ -78,8 +79,8 @@ pub struct Opened {
     pub findings: Vec<Finding>,
 }
 
-/// Opens the directory, which is created if it does not exist. What was found and repaired is in `findings`, also if the disk
-/// is doubtful: that is not an error, because the node comes back by itself (P27).
+/// Opens the directory, and creates it if it does not exist. `findings` says what was found and repaired. A doubtful disk is a
+/// finding and not an error, because the node comes back by itself (P27).
 pub fn open(options: &Options) -> Result<Opened> {
     let (files, dir) = (&options.files, &options.dir);
     let identity = || Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy);
@@ -147,7 +148,7 @@ pub(super) fn lock(files: &Files, dir: &Path) -> Result<Box<dyn Lock>> {
 
 /// All findings, before anything is changed.
 struct Survey {
-    /// The incarnation of this disk that is restored, because an operator trusts the disk.
+    /// The incarnation that this disk takes up again because an operator trusts it.
     trusted: Option<Incarnation>,
     gathered: Gathered,
     snapshot: Boundary,
@@ -175,7 +176,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// No log has a record above its node's promise (I11). A log with such a record shows that the promise was forgotten.
+    /// A log never has a record above its node's promise (I11). If this log has one, the promise was forgotten.
     fn judge_promise(&mut self, complete: bool) {
         let proven = self.end().meta.at.epoch;
         match &self.promise {
@@ -193,9 +194,9 @@ impl Survey {
         }
     }
 
-    /// A doubtful disk, or one that has waited to be admitted since, takes up the incarnation in its own log. This does not
-    /// apply to a copy, because the original may still be in use. It does not apply in available mode, where every disk votes
-    /// (P36).
+    /// A doubtful disk, or one that still waits to be admitted after an earlier doubt, takes up the incarnation that its own
+    /// log names for this node. This does not apply to a copy, because the original may still be in use. It does not apply in
+    /// available mode, where every disk votes (P36).
     fn trust(&mut self, mode: Mode, identity: &Identity) {
         let vote = self.vote(identity.incarnation);
         let waits = self.is_doubtful() || (vote.formed && !vote.admitted);
@@ -217,13 +218,13 @@ impl Survey {
         self.findings.iter().any(Finding::is_doubt)
     }
 
-    /// The vote in the promise file, as far as it is readable and of this disk. Its promise counts for every incarnation,
-    /// because it binds the node (P2); that the log has counted the disk is true of one incarnation only.
+    /// The vote in the promise file, or the default if the file is unreadable. Its promise counts for every incarnation,
+    /// because it binds the node (P2); its admission counts only for the incarnation that was admitted.
     fn vote(&self, incarnation: Incarnation) -> Vote {
         let Ok(Found { stored, .. }) = &self.promise else {
             return Vote::default();
         };
-        // The crash came between a new incarnation and its vote.
+        // After a crash between a new incarnation and its vote, the vote is still that of the incarnation before.
         let admitted = stored.vote.admitted && stored.incarnation == incarnation;
         Vote { admitted, ..stored.vote }
     }
@@ -238,7 +239,7 @@ impl Survey {
     }
 }
 
-/// The data directory after the repair: everything on disk is consistent, and checks.
+/// The data directory after the repair: everything on disk is consistent and passes its checks.
 struct Settled {
     recovered: Recovered,
     lines: Lines,
@@ -248,9 +249,8 @@ struct Settled {
 }
 
 impl Settled {
-    /// A log from safe mode is one history, up to its end. An empty log is one, too (P31). The files of such a log have no
-    /// vector. From here on they have one, because otherwise a later start could treat later records as part of the same
-    /// history, too.
+    /// A log from safe mode is one history up to its end, even if it is empty (P31). Its files have no vector. Files that are
+    /// written from here on have one. Otherwise a later start could take later records for part of the same history.
     fn tell_histories_apart(&mut self) {
         let base = &mut self.recovered.base;
         let mut whole = base.clone();
@@ -291,7 +291,8 @@ fn settle(
     for flaw in &opening.bad {
         quarantine.take(&flaw.path)?;
     }
-    // Log and promise file are there from now on, and it is a loss if one of them is missing. A crash before this is no loss.
+    // From now on the log and the promise file exist, and it is a loss if one is missing. Before this write, a missing one is
+    // not a loss.
     if !identity.complete {
         Identity { incarnation, complete: true, ..identity }.write(&place.files, dir)?;
     }
@@ -313,9 +314,9 @@ fn empty(snapshot: Boundary) -> (SnapshotMeta, Vec<Record>, Lines) {
     (snapshot.meta, Vec::new(), lines)
 }
 
-/// A doubtful disk becomes a new disk that keeps its data (P10). The identity is written before the vote: if a good promise
-/// file were next to the old incarnation, the next start would see no doubt, and the others would count a disk that has lost
-/// its promise.
+/// A doubtful disk becomes a new disk that keeps its data (P10). The identity is written before the vote: if a crash left a
+/// good promise file next to the old incarnation, the next start would see no doubt, and the other nodes would count a disk
+/// that has lost its promise.
 fn settle_vote(
     files: &Files,
     dir: &Path,
@@ -342,7 +343,7 @@ fn settle_vote(
     // The log gives a lower bound for the promise.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
     let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
-    // A trusted disk without its promise file must wait for the longest possible lease.
+    // A trusted disk whose promise file is lost must wait for the longest possible lease.
     let unknown = survey.trusted.is_some() && survey.promise.is_err();
     let lease = if unknown { LEASE_MOST } else { vote.lease };
     let vote = Vote { promise, formed, admitted: survey.trusted.is_some(), lease };

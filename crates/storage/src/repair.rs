@@ -7,8 +7,8 @@
 //! - `start_after_snapshot`: space is allocated; later segments go, the newest first; the new segment gets its name; earlier segments
 //!   go.
 //!
-//! The caller has recorded a loss before: the new incarnation is durable, and copies of bad files are in the quarantine. A
-//! repair that removed the traces first would let a disk that has forgotten something continue as if nothing had happened.
+//! The caller records a loss first: the new incarnation is durable, and copies of bad files are in the quarantine. A repair that
+//! removed the traces first would let a disk that has forgotten something continue as if nothing had happened.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,8 @@ impl LogPlace {
         }
     }
 
-    /// The log continues after its last good line. Segments that are not needed are moved to the quarantine, if there is one,
-    /// or removed.
-    /// There is a quarantine only if the disk is doubtful.
+    /// The log continues after its last good line. Later segments are moved to the quarantine, if there is one, or removed.
+    /// Earlier segments are removed. There is a quarantine only if the disk is doubtful.
     pub fn keep(
         &self,
         gathered: &Gathered,
@@ -72,8 +71,8 @@ impl LogPlace {
             gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
         // The newest segment goes first, so that after a crash the log just ends earlier.
         self.drop_all(after.into_iter().rev(), quarantine)?;
-        // Lines that held no record. If a write that clears one is torn, the rest of the line is still bad, and what follows it
-        // still says that nothing is missing.
+        // Lines that held no record. If a write that clears one is torn, the rest of the line is still bad, and the record after
+        // it still shows that nothing is missing.
         for junk in &gathered.junk {
             self.clear(junk)?;
         }
@@ -161,8 +160,8 @@ impl LogPlace {
         }
     }
 
-    /// Replaces damaged lines by blanks, or by the head that belongs there.
-    /// A bad stretch that ends in another file is blanked up to the end of the file.
+    /// Replaces damaged lines by newlines, or by the head that belongs there. If the bad stretch ends in a later file, this file
+    /// is cleared up to its end.
     fn clear(&self, junk: &Junk) -> Result<(), StorageError> {
         let path = self.path(junk.bad.segment);
         let bytes = self.files.read(&path)?;

@@ -1,8 +1,9 @@
 //! Reads a log from its first segment to its last, and reports its good and bad parts, and where it continues.
 //!
-//! A line is good if it follows the line before: by index, epoch and checksum. After a bad line the reader is *lost* until
-//! the expected record appears after all (then the bad line was no record: a damaged marker or head), or until a record
-//! appears that follows the newest snapshot, which replaces everything before it. A log that ends lost ends at the bad line.
+//! A line is good if it follows the line before: by index, epoch and checksum. After a bad line the reader is *lost* until the
+//! expected record appears after all (then the bad line was no record: a damaged marker or head), or until a record appears
+//! that follows the newest snapshot, which replaces everything before it. If the reader is still lost at the end, the log ends
+//! at the bad line.
 //!
 //! ```text
 //!               bad line                              the record that was due: Resumed
@@ -14,8 +15,8 @@
 //! The reader does not judge. `synced` is the greatest index that any marker or head vouches for, in the good part or behind
 //! it, and `gather.rs` compares it with the bad line (P27).
 //!
-//! A line that is lost cannot be skipped: the checksum of the next one contains its checksum, so no later line of the same
-//! log checks without it.
+//! A lost record cannot be skipped: the checksum of each line covers the checksum of the line before, so no later line of the
+//! same log checks without it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -191,7 +192,7 @@ impl<'w> Segment<'_, 'w, '_> {
         Place { path: self.path, segment: self.first, offset: line.offset as u64, end: line.end() as u64 }
     }
 
-    /// Returns the size that the file should have, as far as it is known.
+    /// Returns the size that the file should have, or zero if it is unknown.
     fn head(&mut self, line: &Line<'_>) -> Result<u64, StorageError> {
         let (size, boundary) = match segment::parse_head(line.text, self.first) {
             Ok(head) => head,
@@ -280,8 +281,8 @@ impl<'w> Segment<'_, 'w, '_> {
         Ok(())
     }
 
-    /// In this state every marker counts, whatever its checksum: the record that the marker refers to may be the bad one, and a
-    /// marker too many only makes a torn log doubtful.
+    /// While the reader is lost, every marker counts, even with a wrong checksum: the record that it refers to may be the bad
+    /// one, and a marker too many only makes a torn log doubtful.
     fn line_when_lost(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::parse(line.text) {
             self.scan.synced = self.scan.synced.max(marker.index);
@@ -320,7 +321,7 @@ impl<'w> Segment<'_, 'w, '_> {
         }
     }
 
-    /// The line may have lost the newline before a marker. The marker counts anyway.
+    /// The line may end with a marker, if the newline between them was damaged. The marker counts anyway.
     fn count_swallowed_marker(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::at_end_of(line.text) {
             self.scan.synced = self.scan.synced.max(marker.index);

@@ -1,7 +1,7 @@
 //! The files that the log is divided into: names, heads, and space allocated ahead.
 //!
 //! A segment begins with the boundary that it continues from, so that the log can lose its older segments and still have the
-//! state's meta. It is filled with newlines before it is used. So a full disk shows when space is allocated, never in the
+//! state's meta. It is filled with newlines before it is used. So a full disk is noticed when space is allocated, never in the
 //! middle of a write (P24), and a write only changes bytes that exist.
 
 use std::path::{Path, PathBuf};
@@ -47,9 +47,8 @@ pub fn first_of(name: &str) -> Option<Index> {
     (file_name(first) == name).then_some(first)
 }
 
-/// The first indexes of all segments, ascending.
-/// The order of the names is the order of the indexes, because every name has twenty digits. Names that `file_name` does not
-/// produce are no segments.
+/// The first indexes of all segments, ascending. The order of the names is the order of the indexes, because every name has
+/// twenty digits. Names that `file_name` does not produce are not segments.
 pub fn list(files: &Files, dir: &Path) -> Result<Vec<Index>, StorageError> {
     Ok(files.names_if_there(dir)?.iter().filter_map(|name| first_of(name)).collect())
 }
@@ -70,8 +69,8 @@ pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealErro
     if follows { Ok((size, boundary)) } else { Err(SealError::Bad("the file name has another index")) }
 }
 
-/// The space for a segment that begins with these lines.
-/// The head has the size in decimal. The greatest number stands for the one that is not known yet.
+/// The space for a segment that begins with these lines. The head includes the size in decimal. The size is not known yet, so
+/// the greatest number stands in for it.
 pub fn needed(boundary: &Boundary, lines: usize) -> u64 {
     (head(u64::MAX, boundary).len() + lines) as u64
 }
@@ -87,7 +86,7 @@ pub fn lengthen(file: &Open, size: u64) -> Result<(), StorageError> {
 pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageError> {
     let taken =
         files.names_if_there(dir)?.into_iter().filter_map(|name| name.strip_prefix(SPARE)?.parse().ok());
-    // The writer may not have taken the spare before, so the number is one that is not in use. No order is meant by it.
+    // An earlier spare may still be there, so this takes a number that is not in use. The order of the numbers has no meaning.
     let number = taken.max().unwrap_or(0u64).saturating_add(1);
     let path = dir.join(format!("{SPARE}{number}"));
     let file = files.create(&path)?;
@@ -100,7 +99,7 @@ pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageEr
     }
 }
 
-/// The newlines are written, and the file is not just made longer: a write into a hole can fail on a full disk.
+/// Writes the newlines instead of only extending the file: a write into a hole can fail on a full disk.
 fn fill(file: &Open, mut offset: u64, size: u64) -> Result<(), StorageError> {
     let newlines = vec![b'\n'; FILL_BYTES.min((size - offset) as usize)];
     while offset < size {

@@ -1,7 +1,7 @@
 //! A node whose state has diverged restarts as a new disk, without any data (P25).
 //!
-//! The same happens to a disk that ended below what it had acknowledged (P27). The promises bind the node and not its state,
-//! so they stay: a node that forgot them could approve a second claim of one epoch (P2).
+//! The same happens to a disk whose log ended below what it had acknowledged (P27). The promises bind the node and not its
+//! state, so they stay: a node that forgot them could approve a second claim of one epoch (P2).
 
 use std::path::PathBuf;
 
@@ -28,8 +28,9 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     let promised = found.map_or(Vote::default(), |found| found.stored.vote);
     let mut quarantine = Quarantine::new(files, dir);
     quarantine.note(why);
-    // The state is moved first: under a new incarnation it would be admitted again. A crash after that leaves a log without the
-    // state. Such a log is either replayed from its beginning, or has no snapshot that leads to it, which counts as a loss.
+    // The state is moved away first: if it were still there, it would be admitted again under the new incarnation. A crash
+    // after that leaves a log without the state. Such a log is either replayed from its beginning, or has no snapshot that
+    // leads to it, which counts as a loss.
     let snapshots = dir.join(SNAPSHOTS_DIR);
     if files.is_dir(&snapshots)? {
         quarantine.take(&snapshots)?;

@@ -36,8 +36,8 @@ impl DiskWriter {
         self.round(None, jobs, report);
     }
 
-    /// Allocates the segment that the log waits for, once, and continues with the queue. Does nothing if the log waits for
-    /// none.
+    /// Tries once to allocate the segment that the log waits for, and continues with the queue. Does nothing if the log waits
+    /// for none.
     pub fn make_room(&mut self, report: &mut dyn FnMut(Report)) {
         if let Some(size) = self.wanted().filter(|_| !self.failed) {
             let (files, dir) = self.place();
@@ -112,7 +112,7 @@ impl DiskWriter {
             // The queue goes on all the same: promises need no room (P24).
             Some(Err(error)) if error.is_full() => self.writer.no_room(report),
             Some(Err(error)) => return Err(error),
-            // A round without anything to do: the log has been quiet, so it says how far it is durable (P27).
+            // The round has nothing else to do: the log has been quiet, so it gets a marker of how far it is durable (P27).
             None if jobs.peek().is_none() => self.writer.mark()?,
             None => {}
         }

@@ -1,9 +1,9 @@
 //! The promise file: the promises that this node must never forget, in a file that always has room for them (P2, P24).
 //!
-//! The file has two slots of one line each. A vote is written into the first, synced, and reported; then, at once, into the
-//! second slot, too. So if a power failure cuts a write short, the other slot has the vote before, and if a slot becomes bad
-//! later, the other slot has the same vote. The file is doubtful only if it is missing, or no slot checks, or its promise is
-//! less than the log proves (P27).
+//! The file has two slots, each with the lines of one vote. A vote is written into the first slot, synced, and reported; then,
+//! at once, it is written into the second slot. So if a power failure tears a write, the other slot has the last vote that was
+//! synced, and if a slot becomes bad later, the other slot has the same vote. The file is doubtful only if it is missing, if no
+//! slot checks, or if its promise is below the one that the log proves (P27).
 
 use std::path::Path;
 
@@ -27,8 +27,8 @@ const DISK_FORMAT: u32 = 1;
 
 /// The distance is at least a sector of any disk, so that one torn write cannot harm both slots.
 const SLOT_BYTES: usize = 4096;
-/// More than the lines of any vote: every field is a number or a flag. Every write has this length, so that no rest of longer
-/// lines stays.
+/// Longer than the two lines of any vote: every field is a number or a flag. Every write has this length, so that nothing of an
+/// earlier, longer line remains.
 const LINE_BYTES: usize = 512;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,7 +42,8 @@ struct Text {
     incarnation: String,
 }
 
-/// A waiting time that replaces an unknown promise: it lasts as long as a lease that the disk may have granted.
+/// The longest time for which a leader may rely on a lease that this disk granted. After a start, the node waits this long
+/// (P11).
 #[derive(Debug, Serialize, Deserialize)]
 struct Owed {
     /// The same number as in the line before, so that two writes cannot be mixed.
@@ -96,7 +97,8 @@ impl VoteFile {
         };
         let newer = |found| StorageError::NewerFormat { path: path.to_path_buf(), found, known: FORMAT };
         Ok(match (slot(0), slot(1)) {
-            // Even if the other slot is readable: the newer vote may have promised more, and this program cannot read it.
+            // This is an error even if the other slot is readable: the newer vote may have promised more, and this program
+            // cannot read it.
             (Err(SealError::Newer(found)), _) | (_, Err(SealError::Newer(found))) => {
                 return Err(newer(found));
             }
@@ -123,8 +125,8 @@ impl VoteFile {
     }
 
     /// Continues with a file that was read. Its vote is in both slots, and durable, when this returns. The process before may
-    /// have died before its sync, so that the vote was read from the system's cache: the sync of the other slot covers this one
-    /// as well.
+    /// have died before its sync, and the vote may have been read from the system's cache: the sync of the other slot covers
+    /// this one as well.
     pub fn resume(files: &Files, dir: &Path, found: &Found) -> Result<VoteFile, StorageError> {
         let file = files.existing(&dir.join(VOTE_FILE))?;
         let Stored { vote, incarnation } = found.stored;
@@ -168,8 +170,8 @@ impl VoteFile {
             admitted: vote.admitted,
             incarnation: hex(self.incarnation),
         };
-        // Both lines have the same `seq`. If a torn write mixes two votes, either a checksum or the comparison of the two
-        // fails, and the slot is bad as a whole.
+        // Both lines have the same `seq`. If a torn write mixes two votes, either a checksum fails or the two numbers differ,
+        // and the slot is bad as a whole.
         let json = serde_json::to_string(&text).expect("numbers and strings always serialize");
         let owed = Owed { seq: self.seq, lease_us: vote.lease.0 };
         let owed = serde_json::to_string(&owed).expect("numbers always serialize");
@@ -188,7 +190,7 @@ fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
     let text: Text = serde_json::from_str(unseal(NAME, FORMAT, line.text)?).map_err(|_| BAD_TEXT)?;
     let incarnation = incarnation(&text.incarnation).ok_or(BAD_TEXT)?;
     let claim = ClaimId(u64::from_str_radix(&text.claim, 16).map_err(|_| BAD_TEXT)?);
-    // The node counts on from this number, so one beyond the bound is refused although the line checks (P50).
+    // The node continues counting from this number, so one beyond the bound is refused although the line checks (P50).
     if text.epoch.0 > NUMBER_MOST {
         return Err(BAD_TEXT);
     }

@@ -116,8 +116,8 @@ impl Writer {
         let mut done = None;
         let starved = std::mem::take(&mut self.starved);
         while let Some((seq, task)) = self.tasks.pop_front() {
-            // Several votes in a row: the last one replaces the others, so it alone must be on disk.
-            // Nothing stands between them that the earlier one would have to precede.
+            // If votes follow each other directly, only the last must be on disk: there is no job between them that an
+            // earlier vote would have to precede.
             let superseded = matches!((&task, self.tasks.front()), (Task::Vote(_), Some((_, Task::Vote(_)))));
             let rest = if superseded { None } else { self.perform(self.no_older_promise(seq, task))? };
             if let Some(rest) = rest {
@@ -142,7 +142,7 @@ impl Writer {
         self.vote.finish()
     }
 
-    /// A promise does not wait for room: it is harmless if it is on disk before the records that were queued first (P24). The
+    /// A promise does not wait for room: it is harmless if it is on disk before records that were queued earlier (P24). The
     /// other parts of a vote describe the log, and keep their order.
     fn promise_ahead(&mut self, report: &mut dyn FnMut(Report)) -> Result<(), StorageError> {
         let votes = self.tasks.iter().rev().find_map(|(seq, task)| match task {
@@ -158,8 +158,8 @@ impl Writer {
         Ok(())
     }
 
-    /// A queued vote never undoes a promise that was written ahead of it. Otherwise a crash after it would forget a promise
-    /// that `Report::Promised` has let out (P29).
+    /// A queued vote never undoes a promise that was written ahead of it. Otherwise, after a crash, the node would have
+    /// forgotten a promise that `Report::Promised` has reported (P29).
     fn no_older_promise(&self, seq: Seq, task: Task) -> Task {
         match (task, self.promised) {
             (Task::Vote(vote), Some((upto, ahead))) if seq <= upto => Task::Vote(vote.bound_by(ahead)),

@@ -43,7 +43,7 @@ impl Callers {
         let Some((end, between)) = chain.split_first() else {
             return false;
         };
-        // There is one CA for all, and the handshake has checked the chain against it.
+        // Without a CA for clients only, the handshake has checked the chain against the nodes' CA.
         self.clients.is_none() || self.nodes.verify_client_cert(end, between, now).is_ok()
     }
 }

@@ -1,6 +1,6 @@
 //! The connections that a node opens to other nodes: the certificate that it shows, and the certificates that it
-//! accepts. Both are looked up in the node's present certificates, so that a client that was built once follows
-//! certificates that are renewed.
+//! accepts. Both are looked up in the node's present certificates, so that a client that was built once uses renewed
+//! certificates.
 
 use std::sync::Arc;
 

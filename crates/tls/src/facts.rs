@@ -212,7 +212,7 @@ impl NodeName {
 
     /// The names of all nodes that this certificate names.
     pub fn all(certificate: &CertificateDer<'_>) -> Vec<NodeName> {
-        // If the library that checks signatures cannot read the certificate, it names no node.
+        // A certificate that the library for signatures cannot read names no node.
         if ParsedCertificate::try_from(certificate).is_err() {
             return Vec::new();
         }

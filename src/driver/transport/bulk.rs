@@ -26,7 +26,7 @@ const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 pub enum TransferContent {
     /// The files of a chain, one after the other, as they are on disk.
     Snapshot(Export),
-    /// A difference with its length. To find the length is half the work.
+    /// A difference with its length. Finding the length is half the work.
     Difference(Box<SentDifference>, u64),
 }
 

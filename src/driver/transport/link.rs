@@ -199,7 +199,7 @@ impl TransferPermit {
     /// Sends a prepared state, or logs why it could not be prepared.
     pub async fn send_packed(self, packed: Result<Packed, JoinError>) {
         match packed {
-            // The peer would refuse it.
+            // The peer would refuse such a large state.
             Ok(Ok(Some((_, content))))
                 if self.kind == TransferKind::Merge && content.length() > self.merge_bytes =>
             {

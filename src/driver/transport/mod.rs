@@ -86,8 +86,8 @@ impl Network {
         Ok((network, arrived))
     }
 
-    /// Follows the members after nodes were added, removed or moved. Must be called on the loop's runtime. A link stays as long
-    /// as its member and the member's address do: a new one would lose its session, its connections and what waits in its queues.
+    /// Follows the members after nodes were added, removed or moved. Must be called on the loop's runtime. A link is kept for as
+    /// long as its member and the member's address stay: a new link would have no session, no connections and empty queues.
     pub fn follow(&self, setup: &Arc<Setup>) {
         let members = setup.others();
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ impl Network {
         drop(links);
         let places = setup.directory.places(peer);
         let at = places.iter().position(|place| place.authority() == now).map_or(0, |at| at + 1);
-        // The addresses are tried in turn. Behind the last one the first comes again.
+        // The addresses are tried in turn. After the last one the first is tried again.
         let Some(next) = places.get(at).or(places.first()).filter(|next| next.authority() != now) else {
             return;
         };
@@ -143,7 +143,7 @@ impl Network {
     fn start_link(&self, setup: &Arc<Setup>, member: &Member, home: String) -> Running {
         let authority = member.authority();
         let (client, tell) = (self.client_for(setup, member.id), self.tell.clone());
-        // A port that refuses says that the peer's process is dead only at the address where the peer belongs.
+        // A refused port shows that the peer's process is dead only if it is at the peer's own address.
         let (link, tasks) = Link::start(setup.clone(), member, authority == home, client, tell);
         Running { link, home, authority, since: Instant::now(), _tasks: tasks }
     }

@@ -25,7 +25,8 @@ use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, h
 
 /// Idle connections kept to one peer: as many as there are calls at once.
 const IDLE_MOST: usize = 8;
-/// The time an idle connection is kept: shorter than a server keeps it, since a call would otherwise race with its closing.
+/// The time an idle connection is kept: shorter than a server keeps it, because a call would otherwise race with the server's
+/// close.
 const IDLE_FOR: Duration = Duration::from_secs(30);
 /// The maximum body of a response: lines that a candidate pulled, at least one record of the largest kind.
 const RESPONSE_BYTES_MOST: usize = 16 << 20;
@@ -68,8 +69,8 @@ pub fn client(timing: &Timing, tls: ClientConfig) -> Result<Client, reqwest::Err
         .build()
 }
 
-/// Two heartbeats, plus three round trips for a peer that is far away: for a connection, a call and a lost packet. A call that times out
-/// takes its connection with it, and the next call would get no further.
+/// Two heartbeats, plus three round trips for a distant peer: one each for a connection, a call and a lost packet. A call that
+/// times out closes its connection, so with less time the next call would get no further.
 fn patience(timing: &Timing, round_trip: Duration) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST) + round_trip * 3
 }
@@ -107,8 +108,8 @@ impl Poster {
         patience(&self.setup.settings.timing, round_trip) + extra
     }
 
-    /// Sends a packet with a proof, if the peer asks for one. The second refusal counts: a wrong secret must not repeat calls
-    /// without end.
+    /// Sends a packet with a proof, if the peer asks for one. A second refusal is final: a wrong secret must not cause endless
+    /// repetition.
     pub async fn prove_and_post(
         &self,
         packet: &Packet,
@@ -309,7 +310,7 @@ fn what_it_says(body: &[u8]) -> String {
         .collect()
 }
 
-/// Returns the root cause that keeps a call from succeeding.
+/// Returns the root cause of a failed call.
 pub fn cause(error: &reqwest::Error) -> String {
     let root = successors(error.source(), |error| Error::source(*error)).last();
     eldest_tls::explain(error).or(root.map(ToString::to_string)).unwrap_or_else(|| error.to_string())
@@ -327,7 +328,7 @@ fn nonce() -> Option<u128> {
 pub enum Arrived {
     /// A message in a response.
     Call(Box<PeerCall>),
-    /// The difference of a side is larger than that peer accepts.
+    /// The difference to merge is larger than that peer accepts.
     TooLarge { to: NodeId, bytes: u64 },
     /// The peer's port refuses: its process is dead.
     Refused(NodeId),

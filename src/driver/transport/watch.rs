@@ -8,8 +8,8 @@
 //!        ── silence ────► rest, dial again with twice the time limit, at most `dead_after` (C30)
 //! ```
 //!
-//! A second connection in a row that ends at once is followed by a rest. Refused ports alone count as a death: silence may be the
-//! network.
+//! A second connection in a row that ends at once is followed by a rest. Only a refused port counts as a death: silence may be
+//! the network.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ pub struct Watch {
     /// The duration of the last successful dial in microseconds, or that of its repetition if that was faster; zero before the first.
     round_trip: AtomicU64,
     connected: AtomicBool,
-    /// Whether this address is the peer's own: a port that refuses elsewhere proves nothing. A process that was moved away leaves
-    /// a port that refuses, and lives.
+    /// Whether this address is the peer's own. A refused port elsewhere proves nothing: a process that was moved away leaves a
+    /// port that refuses, and lives.
     proves: bool,
     wanted: Notify,
 }
@@ -80,7 +80,7 @@ impl Watch {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Requests a check now whether the process lives.
+    /// Requests an immediate check of whether the process lives.
     pub fn probe(&self) {
         self.wanted.notify_one();
     }

@@ -142,7 +142,7 @@ impl Principal {
         self.grants.as_ref().is_none_or(Grants::may_order)
     }
 
-    /// Returns the client token by which the caller was let in.
+    /// Returns the client token by which the caller was identified.
     pub fn token(&self) -> Option<TokenId> {
         match self.who {
             Who::Token { id, .. } => Some(id),

@@ -102,7 +102,8 @@ impl Sharers {
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
     pub address_percent: usize,
-    /// Whether callers without a token are one principal. Without an admin token no caller needs a token, so this group is everybody.
+    /// Whether callers without a token are one principal. Without an admin token no caller needs a token, so this group would be
+    /// all callers.
     pub no_token_is_one: bool,
 }
 

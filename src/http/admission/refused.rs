@@ -1,6 +1,6 @@
-//! Refused credentials, counted by address. A caller that goes on guessing is refused, and fills neither the
-//! audit log nor the leader's time. A call with a credential that this node knows is never refused because of
-//! other callers at its address. A token that is new here is, because only the leader could tell it from a guess.
+//! Refused credentials, counted by address. A caller that goes on guessing is refused, and fills neither the audit log nor the
+//! leader's time. A call with a credential that this node knows is never refused because of other callers at its address. A call
+//! with a token that this node does not know may be, because only the leader can tell that token from a guess.
 //!
 //! A second table of this type bounds the lines of the audit log about calls with a valid credential and
 //! without the grant (`Context::denied`). Beyond it those calls get the same answer, and no line.

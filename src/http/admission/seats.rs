@@ -93,7 +93,7 @@ impl Class {
             "renew" | "release" | "tie" | "untie" if path.starts_with("/v1/roles/") => Class::Renewals,
             "heartbeat" if path.starts_with("/v1/processes/") => Class::Renewals,
             "remove" if path.starts_with("/v1/processes/") => Class::Orders,
-            // Any other POST there is answered that it is not a way to write.
+            // The answer to any other POST there is that it is not a way to write.
             _ if path.starts_with("/v1/docs/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,
             _ if path.starts_with("/v1/") && !matches!(path, "/v1/members" | "/v1/tokens") => Class::Writes,

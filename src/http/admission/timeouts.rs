@@ -4,8 +4,8 @@
 //! - A connection has the header time-out until its first request is complete: that covers silent sockets and half a
 //!   protocol preface.
 //! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 also sends frames that begin no head).
-//! - With no open request and no byte moving, it has the idle time-out. It must be longer than the time for which
-//!   clients keep idle connections, since their calls would race with the closing.
+//! - With no open request and no byte moving, it has the idle time-out. It must be longer than the time for which clients keep
+//!   idle connections, because their calls would otherwise race with the close.
 //! - If the reader does not take a response, the answer time-out ends the connection. Only bytes of responses
 //!   count: frames that a client may send forever, such as pings, do not. On HTTP/1 nothing else is written.
 //! - If the client's host does not acknowledge written bytes for long enough, the connection ends, if a call

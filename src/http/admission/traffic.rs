@@ -61,7 +61,8 @@ const STATUSES: [u16; 27] = [
 #[derive(Debug)]
 pub struct Traffic {
     routes: [RouteTraffic; ROUTES.len()],
-    /// Problems by their code. They are few, or a flood of one kind that does no other work.
+    /// Problems by their code. Problems are few, or they are a flood of one kind, from calls that do no other
+    /// work.
     problems: Mutex<BTreeMap<&'static str, u64>>,
     /// Calls of other nodes.
     pub peers: Counter,

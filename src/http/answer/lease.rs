@@ -83,7 +83,7 @@ pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: KnownLease) 
 
 pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: KnownLease) -> ProcessShown<'a> {
     let new = &process.new;
-    // A process was last heard when its lease began again: what is gone of the ttl is how long ago that was.
+    // A process was last heard when its lease began again: the used part of the ttl is the time since then.
     let seen = |left: Span| {
         let silent = new.ttl.0.saturating_sub(left.0);
         date_text(WallTime(known.wall.0.saturating_sub(silent)))

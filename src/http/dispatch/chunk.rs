@@ -1,4 +1,5 @@
-//! Decides a chunk of a stream in the same way as a single write: here, at the leader, or a moment later.
+//! Decides a chunk of a stream in the same way as a single write: at this node or at the leader, after a wait if there is no
+//! leader.
 //!
 //! The lines of a chunk are decided in their order, as one round. If leadership changes meanwhile, some lines at the end may have been
 //! refused, and are surely not applied. They are judged again after the lines before them, and a line that was sent is never sent again
@@ -46,9 +47,8 @@ pub struct Decided {
     pub not_taken: Option<(usize, Problem)>,
 }
 
-/// Decides a chunk. This always ends: all attempts together have the time of one call.
-/// A chunk that another node forwards is never forwarded again; what it could not decide goes back as not
-/// taken, and that node decides about it.
+/// Decides a chunk. This always ends: all attempts together have the time limit of one call. A chunk that another node forwards
+/// is never forwarded again; what it could not decide goes back as not taken, and that node decides about it.
 pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk: Chunk) -> Decided {
     let mut decided = Decided::default();
     let deadline = Instant::now() + context.limits.request_timeout;
@@ -81,8 +81,8 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
     decided
 }
 
-/// Makes a separate call of the chunk, for the node that decides it.
-/// The lines keep their numbers in the stream of the client, so problems name the right line.
+/// Turns the chunk into a separate call, for the node that decides it. The lines keep their numbers in the stream of the client,
+/// so problems name the right line.
 fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) -> ClientRequest {
     let mut parts = head.clone();
     parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
@@ -109,9 +109,9 @@ async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<Lin
 #[derive(Debug)]
 pub struct Proposed {
     count: usize,
-    /// They never reach the loop. Their problems are put between the verdicts, at their places.
+    /// The lines that are refused here and never reach the loop, by place. Their problems are put between the verdicts.
     wrong: Vec<(usize, Problem)>,
-    /// The verdicts of the lines that are not wrong.
+    /// The verdicts of the other lines.
     verdicts: Verdicts,
 }
 
@@ -139,7 +139,7 @@ impl Proposed {
         Proposed { count: chunk.len(), wrong, verdicts }
     }
 
-    /// Returns one verdict for each line. It may return only once; a caller that cancels the wait may call it again.
+    /// Returns one verdict for each line. It must not be called again once it has returned; a cancelled wait may be repeated.
     pub async fn verdicts(&mut self) -> Vec<LineVerdict> {
         let mut answers = self.verdicts.wait().await.into_iter();
         let mut wrong = std::mem::take(&mut self.wrong).into_iter().peekable();

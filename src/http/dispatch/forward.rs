@@ -71,8 +71,8 @@ pub struct What<'a> {
     pub may_repeat: bool,
 }
 
-/// The time for which the former leader's answers may arrive after the first message of the next leader: it has sent all of them before it
-/// hands over.
+/// The time for which the former leader's answers may arrive after the first message of the next leader: the former leader has
+/// sent all of them before it hands over.
 const ANSWERS_LATE: Duration = Duration::from_millis(50);
 
 /// The same for a call that may not be repeated.
@@ -99,8 +99,8 @@ pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<F
     }
 }
 
-/// Returns when another node leads, and has led for the time `late`.
-/// The other node must still lead after the pause: a view that changes for a moment gives up no call.
+/// Returns when another node leads, and has led for the time `late`. The other node must still lead after the pause: no call is
+/// given up for a change that lasts a moment.
 async fn is_replaced(context: &Context, leader: NodeId, late: Duration) {
     let mut leadership = context.handle.leadership();
     let by_another = |now: &Leadership| now.leader.is_some_and(|leads| leads != leader);

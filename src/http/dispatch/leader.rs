@@ -1,4 +1,4 @@
-//! Answers a call here, at the leader, or a moment later.
+//! Answers a call at this node or at the leader, after a wait if there is no leader.
 //!
 //! ```text
 //!   ┌──► another node leads ──► forward ──► its answer
@@ -15,10 +15,9 @@
 //! of the call has reached a log (P15). Once a write was sent, or was taken here, no path leads back, except for a write with an
 //! idempotency key, by which the next leader recognizes it. From then on no refusal says that the write surely was not applied.
 //!
-//! The refusals that end the wait say what was missing: 421 if the node that leads was not to be asked or
-//! said that it does not lead, 503 `no_leader` or `no_quorum` if no leader was found in time. They are true
-//! of the whole call, because no attempt before had an effect. If one was sent and not answered, the refusal
-//! becomes 504.
+//! The refusals that end the wait say what was missing: 421 if the node that leads was not to be asked or said that it does not
+//! lead, 503 `no_leader` or `no_quorum` if no leader was found in time. They are true of the whole call, because no earlier
+//! attempt had an effect. If one was sent and not answered, the refusal becomes 504.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -76,8 +75,8 @@ where
     let mut unanswered = false;
     let unknown = || outcome_unknown("a former leader accepted the call and did not answer");
     match find(context, request, kind, no_forward, local, &mut unanswered).await {
-        // The refusal is about the last attempt. An earlier one was sent and not answered, so of the whole
-        // call it is not known whether it was applied (P15, "another leader").
+        // The refusal is about the last attempt. An earlier one was sent and not answered, so it is unknown whether the call was
+        // applied (P15, "another leader").
         Ok(Settled::Elsewhere(response)) if unanswered && is_refusal(response.status()) => Err(unknown()),
         Err(problem) if unanswered && is_refusal(problem.code().status()) => Err(unknown()),
         // An earlier call of the client with the same key may be in the log of this node, although this call
@@ -92,10 +91,9 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403 | 421 | 429 | 503)
 }
 
-/// A refusal means that the call was surely not applied. This is true of the attempt, but not of the call if an earlier attempt with the
-/// same key may still be applied (P15). A redirect is not a refusal.
-/// It is asked at the end, when the refusal is certain: an earlier attempt may reach this node's log while
-/// this call waits.
+/// A refusal means that the call was surely not applied. This is true of the attempt, but not of the call if an earlier attempt
+/// with the same key may still be applied (P15). A redirect is not a refusal. The loop is asked last, when the refusal is
+/// certain: an earlier attempt may reach this node's log while this call waits.
 async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -> Problem {
     let refused = matches!(problem.code().status().as_u16(), 429 | 503);
     let Ok(Some(call)) = request.idempotent_call() else { return problem };

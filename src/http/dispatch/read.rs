@@ -19,10 +19,9 @@ use crate::http::url::Query;
 use crate::store::Store;
 use crate::types::{LeaseName, Text};
 
-/// Looks something up in a frozen state. It runs after the read was confirmed, so that an error in the call is only reported once the
-/// leader has been found.
-/// It is a plain function: a read may be answered by another attempt, and nothing of an earlier one may be
-/// left in it.
+/// Looks something up in a frozen state. It runs after the read was confirmed, so that an error in the call is only reported once
+/// the leader has been found. It is a plain function, which keeps nothing of an earlier attempt: a read may be answered by a
+/// later one.
 pub type Look = fn(&Store, &ClientRequest, &Query) -> Answer;
 
 /// The parameters that every read takes, in addition to those of its route.

@@ -6,9 +6,9 @@
 //!                        └ 409, 403: what differs, in words                        └ a stream is checked as it arrives
 //! ```
 //!
-//! Any caller reaches what comes before the proof. So that must be cheap, and must not touch the protocol.
-//! The words of a refusal go to the operator of the other node, as that member's trouble: most such calls
-//! come from a node with a wrong configuration.
+//! Any caller can reach the steps before the proof. So they must be cheap, and must not touch the protocol. The words of a
+//! refusal go to the operator of the other node, as that member's trouble: most such calls come from a node with a wrong
+//! configuration.
 //!
 //! A message whose kind is not known passes all checks and is refused as unreadable afterwards.
 //! `driver::greet` depends on that: it sends such a message to an address, and takes this very refusal as the
@@ -80,7 +80,7 @@ struct PeerRequest<'a> {
     from: &'a str,
     message: &'a str,
     proof: &'a str,
-    /// Missing if the caller proves its calls only as wholes.
+    /// Missing if the caller proves only whole calls.
     head_proof: Option<&'a str>,
     head: ClusterHead,
     sender: Sender,
@@ -138,8 +138,8 @@ impl PeerEndpoint {
         }
     }
 
-    /// The order is that of causes: a call of another cluster is not asked for its mode, and a node at a
-    /// wrong address learns which node it has reached.
+    /// A cause is checked before its effects: the mode of a call from another cluster is not compared, and a node at a wrong
+    /// address learns which node it has reached.
     fn check(&self, request: &PeerRequest<'_>) -> Result<(), Problem> {
         let theirs = &request.head;
         if theirs.name != self.cluster.name {

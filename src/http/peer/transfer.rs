@@ -69,7 +69,7 @@ pub async fn difference(
     read?.finish().map_err(|error| broken(&error.to_string()))
 }
 
-/// The bound is checked while it arrives, because the sender's length is only a claim.
+/// The bound is checked while the pieces arrive, because the length that the sender states may be wrong.
 fn read(mut pieces: mpsc::Receiver<Bytes>, most: u64) -> Result<Receiving, Problem> {
     let (mut receiving, mut bytes) = (Receiving::default(), 0);
     while let Some(piece) = pieces.blocking_recv() {

@@ -21,9 +21,8 @@ use crate::http::answer::{Code, Problem};
 
 /// The time before a body's rate counts: a lost packet is sent again within it.
 const GRACE: Duration = Duration::from_secs(3);
-/// The minimum rate in bytes per second. A slower body is not a slow line, but one that is held back.
-/// The rate counts from the beginning of the body: after `n` bytes it may have taken the grace and `n` / 16
-/// KiB seconds.
+/// The minimum rate in bytes per second. A slower body does not mean a slow line: the sender holds it back. The rate counts from
+/// the beginning of the body: after `n` bytes it may have taken the grace and `n` / 16 KiB seconds.
 const RATE_LEAST: usize = 16 << 10;
 
 /// Reads the whole body. A body that arrives with its head costs no timer and no copy.

@@ -22,8 +22,7 @@ use crate::protocol::Mode;
 use crate::store::SecretHash;
 use crate::types::KeyedCall;
 
-/// It decides what is said if no answer comes in time, and whether another leader may be asked
-/// (`dispatch::leader`).
+/// Decides which problem is sent if no answer comes in time, and whether another leader may be asked (`dispatch::leader`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
     /// It may be repeated as it is. Renewals are of this kind as well, since they make no record (P39).

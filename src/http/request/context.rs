@@ -45,9 +45,9 @@ const LISTENERS_MOST: usize = 12_000;
 /// The maximum number of streams that hold roles: as many again, each a connection and a renewal from time to time.
 const HOLDS_MOST: usize = 12_000;
 
-/// The maximum number of command streams. Each holds the memory of one long line and of some chunks of lines. All of them take turns with
-/// the loop, so that more of them are not faster.
-/// The leader decides eight chunks at a time, of all streams together (`driver::replies`).
+/// The maximum number of command streams. Each holds the memory of one long line and of some chunks of lines. All of them share
+/// one loop, so more of them would not be faster. The leader decides eight chunks at a time, of all streams together
+/// (`driver::replies`).
 const STREAMS_MOST: usize = 64;
 
 /// The time that a call waits without a leader. A failover takes some milliseconds, or the time until a death is certain. A client is
@@ -204,8 +204,8 @@ impl Context {
         self.handle.pulse().leader().filter(|leader| *leader != self.me())
     }
 
-    /// Adds to a problem who leads, and what an operator should do if no node can lead.
-    /// A leader that the call itself has named is newer than the one that this node sees.
+    /// Adds to a problem which node leads, or what an operator should do if no node can lead. A leader that the call itself has
+    /// named is newer than the one that this node sees.
     pub fn explain<T>(
         &self,
         problem: &Problem,

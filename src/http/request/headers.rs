@@ -222,8 +222,8 @@ impl KeyOwner {
         KeyOwner { address: address.unwrap_or_default(), principal }
     }
 
-    /// An anonymous caller's key is hashed alone, and any other one's with a second part. No two principals
-    /// have a hash in common, because each part is hashed with its length.
+    /// An anonymous caller's key is hashed alone, and any other caller's key with further parts. No two principals have a hash in
+    /// common, because each part is hashed with its length.
     fn call(&self, key: &[u8], body: u64) -> KeyedCall {
         let key = match &self.principal {
             Who::Anonymous | Who::Unknown => hash(&[key]),
@@ -254,7 +254,7 @@ fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
     let decoded = decode(path);
     let path = decoded.as_deref().unwrap_or(path);
     let asked = asked(parts.uri.query().unwrap_or_default());
-    // Equivalent to a holder that the payload names.
+    // The header counts, like a holder that the body names.
     let holder = parts.headers.get(IF_ROLE).map_or(&b""[..], |line| line.as_bytes());
     let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes(), holder];
     // Trailing empty parts are left out, so that calls without them keep their earlier hashes.

@@ -9,8 +9,7 @@
 //!                       │ a line above the bound: overlong, nothing after it is read
 //! ```
 //!
-//! This module parses nothing. A line that is no command is found when its chunk is judged, and refused
-//! alone.
+//! This module parses nothing. An invalid line is detected when its chunk is judged, and only that line is refused.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};

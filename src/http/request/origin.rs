@@ -1,8 +1,8 @@
-//! A node that forwards a call states where the call came from, and proves with the cluster's secret that a node says so. Without a secret
-//! its certificate proves it, and without TLS it is believed, as every node is then.
+//! A node that forwards a call states where the call came from, and proves with the cluster's secret that a node says so. Without
+//! a secret its certificate proves it, and without TLS it is believed without proof.
 //!
-//! A node also gives back roles that one of its clients held by a stream, even if the client's token may have been revoked. This is only
-//! believed with a proof or a certificate. And a node states the number of a channel's message among those that it has forwarded.
+//! A node also gives back roles that one of its clients held by a stream, even if the client's token may have been revoked. This
+//! is only believed with a proof or a certificate. A node also states the number of each channel message that it forwards.
 //!
 //! ```text
 //!   header             proved text                        believed without a secret
@@ -96,7 +96,7 @@ fn vouch(headers: &mut HeaderMap, name: HeaderName, setup: &Setup, to: NodeId, t
     }
 }
 
-/// Checks that this node says it: without a secret or a certificate every caller is believed.
+/// Checks that the node `from` says it: without a secret and a certificate every caller is believed.
 fn vouches(setup: &Setup, certified: Option<Certified>, from: NodeId, about: &str, proof: &str) -> bool {
     match &setup.secret {
         Some(secret) => secret.vouches(from, setup.settings.me, about, proof),

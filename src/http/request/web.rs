@@ -47,9 +47,9 @@ pub struct Web {
     pub origins: Vec<String>,
 }
 
-/// Returns the name by which a node was called, without a port. None if an old program states none.
-/// A call with two `Host` headers, with a `Host` that differs from `:authority`, or on HTTP/1 with a whole URL
-/// as its target is refused: a proxy and this node might each take another one of them as the name.
+/// Returns the name by which a node was called, without a port. None if an old program states none. A call with two `Host`
+/// headers, with a `Host` that differs from `:authority`, or on HTTP/1 with a whole URL as its target is refused: a proxy and
+/// this node might take different ones as the name.
 pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (given, second) = (hosts.next(), hosts.next());
@@ -143,8 +143,8 @@ fn foreign(field: &'static str) -> Problem {
     Problem::new(Code::Forbidden, detail).with("field", field).with("setting", "allowed_origins")
 }
 
-/// Returns whether this is the question that a browser asks before it sends a request that forms cannot send.
-/// The answer names no origin: `allow` adds it, and only for one that `check_origin` has let pass.
+/// Returns whether this is the question that a browser asks before it sends a request that forms cannot send. The answer names no
+/// origin: `allow` adds it, and only if `check_origin` has accepted it.
 pub fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }

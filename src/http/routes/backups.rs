@@ -116,7 +116,8 @@ impl Word {
         Ok(Word { replaces_other, floor })
     }
 
-    /// An operator who does not know of a token that the backup has issued does not know the later ones either.
+    /// Rejects a floor below the newest token in the backup: an operator who does not know that token does not know later ones
+    /// either.
     fn add_to(self, steps: &mut Steps) -> Result<(), Problem> {
         let token = steps.guard.token;
         if self.floor.is_some_and(|floor| floor < token) {

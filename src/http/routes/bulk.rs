@@ -71,9 +71,7 @@ enum Next {
     Verdicts,
     /// The client no longer takes answers.
     Gone,
-    /// The node stops.
-    /// It is looked at only while no chunk is open: open chunks get verdicts from the loop's end by
-    /// themselves.
+    /// The node stops. This is checked only while no chunk is open: the end of the loop gives open chunks their verdicts.
     Ended,
 }
 

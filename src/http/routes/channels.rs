@@ -10,9 +10,9 @@
 //!   client ◄─ the sum of those that have answered in time ◄───────────┘
 //! ```
 //!
-//! Each message says up to which earlier number this node has given up on that receiver. A message that
-//! arrives late is dropped there. So once a publisher has its answer, no listener gets its message after a newer
-//! one from the same node (`driver::channels`).
+//! Each message to another node carries the highest earlier number that this node has given up on there. Messages up to that
+//! number are dropped if they arrive later. So once a publisher has its answer, no listener gets its message after a newer one
+//! from the same node (`driver::channels`).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

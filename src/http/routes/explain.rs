@@ -186,7 +186,7 @@ impl Told<'_> {
         })
     }
 
-    /// The leader alone foretells it: a follower does not know which nodes are behind (P58).
+    /// The leader's answer alone predicts the succession: a follower does not know which nodes are behind (P58).
     fn next(&self, leader: &Explained) -> Vec<Value> {
         let step = |heir: &HeirShown| {
             let dead: Vec<String> = heir.dead.iter().map(|id| self.name(*id)).collect();

@@ -85,8 +85,8 @@ fn since(field: &str, text: &str, mode: Mode) -> Result<Option<Since>, Problem> 
     Since::parse(text, mode == Mode::Available).map(Some).ok_or_else(wrong)
 }
 
-/// A client that comes from a node which is ahead of this one waits until this one has caught up.
-/// Otherwise it would be refused in normal operation, since followers lag by a moment.
+/// A client that comes from a node ahead of this one waits until this node has caught up. Otherwise it would be refused in normal
+/// operation, since followers lag by a moment.
 async fn subscribe(
     context: &Context,
     request: &ClientRequest,
@@ -157,8 +157,7 @@ async fn next(
     silence: Duration,
 ) -> Option<(Result<Bytes, Infallible>, Option<Reader>)> {
     let mut reader = reader?;
-    // Counted over all events that are hidden: otherwise a reader without grants would get no sign of life on
-    // a busy node.
+    // Hidden events do not extend this deadline: otherwise a reader without grants would get no sign of life on a busy node.
     let speak_at = Instant::now() + silence;
     let (piece, goes_on) = loop {
         let said = (reader.subscription.next(silence).await, format);

@@ -83,8 +83,8 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     // Set if the node keeps an audit log.
     let entry: Option<Arc<AuditEntry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
-    // The caller is another node, which has proved its word. Its client's token is not looked at: the stream
-    // may have ended just because that token was revoked. The handler compares the body with the word.
+    // The caller is another node, which has proved its statement. The client's token is not checked: the stream may have ended
+    // just because that token was revoked. The handler compares the body with the statement.
     if let Some(word) = gives_back(&context, &request, need) {
         request.extensions_mut().insert(word);
         let response = next.run(request).await;
@@ -106,7 +106,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     let is_order = match judged {
         Ok(asked) => asked == Asked::Order,
         Err(problem) => {
-            // One address gets as many lines for these as for wrong credentials.
+            // The audit log takes as many lines about this from one address as about wrong credentials.
             if !principal.is_anonymous() && context.denied.add(origin, Instant::now()) {
                 judge(&principal.who);
             }
@@ -240,8 +240,7 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
     Ok(())
 }
 
-/// An empty linear read, as any node takes it.
-/// It has no credential: it is this node's own question, and the route needs none.
+/// An empty linear read, as any node accepts it. It has no credential: it is this node's own question, and the route needs none.
 fn probe(context: &Context, deadline: Instant) -> ClientRequest {
     let (mut parts, ()) = axum::http::Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
@@ -252,8 +251,8 @@ fn index(headers: &HeaderMap) -> Index {
     headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or_default()
 }
 
-/// The last piece of a stream says that its token is no longer valid; a stream without such a message breaks off.
-/// A body of known length exists already, so nothing in it is newer than the judgement of the call.
+/// The last piece of a stream says that its token is no longer valid; a stream whose format has no such message breaks off. A
+/// body of known length exists already, so nothing in it is newer than the judgement of the call.
 fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) -> Response<Body> {
     let format = match response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes()) {
         _ if response.body().size_hint().exact().is_some() => return response,

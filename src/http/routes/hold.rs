@@ -189,9 +189,8 @@ impl Holding {
         if self.rest(speak_at).await { self.format.sign_of_life() } else { self.stop() }
     }
 
-    /// Waits. Returns false if the node stops meanwhile.
-    /// A watch without a sender shows the end of the node. It is looked at in short steps, because the
-    /// runtime's timers stand still while the machine is suspended, and the lease does not.
+    /// Waits. Returns false if the node stops meanwhile. A watch without a sender shows that the node stops. The wait is cut into
+    /// short steps, because the runtime's timers stand still while the machine is suspended, and the lease does not.
     async fn rest(&mut self, until: Moment) -> bool {
         let node_ends = async { while self.life.changed().await.is_ok() {} };
         let mut node_ends = std::pin::pin!(node_ends);
@@ -211,9 +210,9 @@ impl Holding {
         self.format.end("stopping", "this node is stopping and releases the role; hold it at another one")
     }
 
-    /// Gives the role back in a separate task, which continues even if the stream is dropped.
-    /// The stream may be dropped at any point, and a dropped future cannot wait for an answer. So a task
-    /// makes the call, and holds what the node needs to know about it: the receiver in `farewell`.
+    /// Gives the role back in a separate task, which continues even if the stream is dropped. The stream may be dropped at any
+    /// point, and a dropped future cannot wait for an answer. So a task makes the call. A stopping node waits for the receiver
+    /// `farewell`, which the task drops at its end.
     fn give_back(&mut self) -> JoinHandle<()> {
         // A stopping node gives up after this time, and the role lapses.
         let most = if self.end == Some(End::Stopping) { FAREWELL } else { Duration::MAX };

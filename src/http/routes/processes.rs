@@ -43,7 +43,7 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
     dispatch::read_leases(&context, &request, &ONE).await
 }
 
-/// It is a record only if something changes; a process that registers again as it was renews its lease.
+/// Makes a record only if something changes; a process that registers again unchanged renews its lease.
 pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;

@@ -29,9 +29,8 @@ const DOCUMENT_BYTES_MOST: usize = 256 << 20;
 /// The time for a document to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
 
-/// Cuts a document into records; the number distinguishes its steps from those of any other document.
-/// Otherwise the last record of one document could put parts of another one in place, which an attempt that
-/// broke off had staged.
+/// Cuts a document into records; the number distinguishes its steps from those of any other document. Otherwise the last record
+/// of one document could apply parts of another one that an attempt had staged before it broke off.
 type Cut = fn(&str, u64) -> Result<Steps, BadDocument>;
 
 pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {

@@ -91,9 +91,8 @@ pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
     Ok(acquisition)
 }
 
-/// Does the same for `renew`, `untie` and `release`.
-/// The proof was over a path, a token and a tie. A body with other values would use it for a lease that it
-/// does not speak of.
+/// Does the same for `renew`, `untie` and `release`. Another node's proof covers a path, a token and a tie: a body with other
+/// values would use the proof for another lease.
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
     let said = GivesBack { token: tenure.token, tie: tenure.tie };

@@ -37,8 +37,8 @@ use crate::types::{Span, Text};
 /// The parameters: the body of `renew`, which a stream does not take, and the grace.
 const PARAMETERS: [&str; 6] = ["instance_id", "token", "tie", "ttl_ms", "grace_ms", "format"];
 
-/// A live holder needs this time to notice the loss and to renew under another number. Without an answer to
-/// that it believes for half of the grace (P45).
+/// A live holder needs this time to notice the loss and to renew under another number. Without an answer to that renewal it
+/// relies on the lease for half of the grace (P45).
 const GRACE: Duration = Duration::from_secs(1);
 /// A grace longer than the longest lease would have no effect.
 const GRACE_MOST_MS: u64 = 60_000;
@@ -79,8 +79,7 @@ pub async fn tie(
     if let Some(connection) = &connection {
         connection.end_unheard(UNHEARD_MOST);
     }
-    // Before the renewal: a leader that changes while it is under way does not know the tie, and must be
-    // seen.
+    // Before the renewal: a leader that is elected while the renewal is under way does not know the tie, and must be noticed.
     let mut leadership = context.handle.leadership();
     leadership.mark_unchanged();
     let calls = Arc::new(Calls { context, head: head(asked), mode: asked.mode, role });

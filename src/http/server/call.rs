@@ -1,7 +1,7 @@
 //! Reports a client's call to the audit log, the counters, the log, and the collector of spans.
 //!
-//! A caller may disconnect at any time. Its call is then dropped at the point where it waits, though the order may already be in the log.
-//! So a call reports its end when it is answered or when it is dropped.
+//! A caller may disconnect at any time. Its call is then dropped at the point where it waits, although its command may already be
+//! in the log. So a call reports its end when it is answered or when it is dropped.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -227,9 +227,8 @@ impl Reader {
             return Ok(response);
         };
         let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(RESPONSE_OVERHEAD_BYTES);
-        // A read may be replaced by 429: it changed nothing. The outcome of a write is sent in any case,
-        // since 429 would say that the write was surely not applied (P15). Its memory counts all the same,
-        // and keeps further bodies out.
+        // A read may be replaced by 429: it changed nothing. The outcome of a write is sent in any case, since 429 would say that
+        // the write was surely not applied (P15). Its memory still counts, and keeps further bodies out.
         let held = match self.only_reads && response.status().is_success() {
             true => caller.hold(bytes).ok_or_else(no_memory)?,
             false => caller.hold_anyway(bytes),

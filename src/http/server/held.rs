@@ -19,9 +19,8 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::http::admission::{Held, Seat, Untaken};
 
-/// A slow reader takes at least one of these in the answer time-out.
-/// Smaller pieces would cost more calls for each response; much larger ones would end connections that are
-/// slow but alive.
+/// A slow reader must take at least one piece within the answer time-out. Smaller pieces would cost more calls for each response;
+/// much larger ones would end connections that are slow but alive.
 const PIECE: usize = 16 << 10;
 
 /// The accounting of a response for as long as its bytes are anywhere in this process.

@@ -52,8 +52,8 @@ const RESERVE_EACH: usize = 64;
 /// Connections of each peer on the peers' runtime: for its calls and for states that it sends. Further ones are served like clients'.
 const PEERS_EACH: usize = 64;
 
-/// Without file descriptors accepting fails again and again at once; some are given back during the pause.
-/// The accept loop itself waits, so that it does not log thousands of failures in a second.
+/// Without free file descriptors every accept fails at once; some descriptors become free during the pause. The accept loop
+/// itself waits, so that it does not log thousands of failures in a second.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The time for open calls when the server stops. Clients time out later; supervisors kill later.

@@ -27,7 +27,7 @@ use crate::metrics::CONTENT_TYPE as PAGE;
 /// all others waiting.
 const CONNECTIONS_MOST: usize = 16;
 
-/// Without file descriptors accepting fails again and again at once.
+/// Without free file descriptors every accept fails at once; some descriptors become free during the pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The time limit of a call and its response, since an idle client would otherwise block others.

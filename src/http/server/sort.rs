@@ -28,8 +28,9 @@ use crate::wire::header;
 /// An envelope that begins later, or in a later packet, is overlooked.
 const LOOK: usize = 1024;
 
-/// Returns whether a peer calls, once the first bytes have arrived. Returns None for a connection that is silent for the time of a head;
-/// when the server stops, a silent connection is served no longer than others. A TLS connection is sorted by its address.
+/// Returns whether a peer calls, once the first bytes have arrived. Returns None for a connection that is silent for the time of
+/// a head. When the server stops, a silent connection is passed on like a client's, and ends there. A TLS connection is sorted by
+/// its address.
 pub async fn is_peers(
     stream: &TcpStream,
     by_address: bool,

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::error::Error;
 use crate::http::Client;
 
-/// Bound of the queue of orders for a running election. A person gives one order at a time.
+/// The bound of the queue of orders for a running election. A person gives one order at a time.
 const ORDERS_MAX: usize = 8;
 
 /// The usual bound for [`Election::wait_for_election`].
@@ -40,8 +40,8 @@ impl<B: Backend> Election<B> {
         Election { core: core.into(), running: Mutex::default() }
     }
 
-    /// Starts the candidacy, and returns at once. Does nothing if it has started. Must be called within a tokio
-    /// runtime.
+    /// Starts the candidacy, and returns at once. Does nothing if it has already started. Must be called within a
+    /// tokio runtime.
     pub fn start(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
@@ -108,7 +108,7 @@ impl<B: Backend> Election<B> {
         self.is_leader()
     }
 
-    /// Makes the instance with this id the leader, or this process if `id` is `None`. The leader before it loses the
+    /// Makes the instance with this id the leader, or this process if `id` is `None`. The previous leader loses the
     /// role. The call needs the admin token if the cluster requires one. If this process is to lead and this election
     /// is not running, the call fails with [`Error::NotRunning`].
     pub async fn elect(&self, id: Option<&str>) -> Result<(), Error> {

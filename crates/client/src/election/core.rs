@@ -123,7 +123,7 @@ impl<B: Backend> Core<B> {
         self.tell(ElectionEvent::NewState(role));
     }
 
-    /// Notes the instance that leads, and sends an event if it is another one than before.
+    /// Notes the instance that leads, and sends an event if it is not the one that led before.
     pub fn note_leader(&self, id: &str) {
         let mut leader = locked(&self.leader);
         if leader.as_deref() != Some(id) {

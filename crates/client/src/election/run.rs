@@ -112,7 +112,7 @@ async fn unless_ordered<B: Backend, T>(
 async fn ask_once<B: Backend>(core: &Core<B>, ask: &Acquire, again: bool) -> Result<Term, Error> {
     let grant = core.seat.backend.acquire(ask).await?;
     if again {
-        // The election before this one was decided against this process.
+        // The last election was decided against this process, so this grant belongs to a new one.
         core.tell(ElectionEvent::ElectionStarted);
     }
     core.seat.proved(&grant, !ask.wait.is_zero()).await
@@ -151,7 +151,7 @@ fn obey<B: Backend>(core: &Core<B>, order: Option<Order>) -> Option<Next> {
     }
 }
 
-/// Follows who leads, as long as the election exists.
+/// Keeps track of the leader for as long as the election runs.
 async fn follow<B: Backend>(core: Arc<Core<B>>, orders: WeakSender<Order>) {
     let mut pauses = Pauses::new();
     loop {

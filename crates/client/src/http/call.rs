@@ -1,4 +1,4 @@
-//! A call of a cluster.
+//! A call to a cluster.
 
 use std::time::Duration;
 

@@ -22,15 +22,14 @@ use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::problem::Tried;
 
-/// The limit for a connection. It takes a millisecond to a node in the same room, and half a second to one across the
-/// world.
+/// The limit for connecting, which takes a millisecond in the same room and half a second across the world.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// The limit of a read. A read never waits for a majority.
 pub const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// After this time the next node is asked, too. It is longer than any answer of a healthy node takes, and short
-/// enough for people.
+/// After this time the next node is asked, too. A healthy node answers sooner, and people do not mind such a short
+/// wait.
 const HEDGE: Duration = Duration::from_millis(700);
 
 /// The limit of an action. A hand-over waits until the new leader has caught up.
@@ -198,7 +197,7 @@ impl Caller {
         let address = address(url, path)?;
         let credential = self.credential.as_deref();
         let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
-        // A read changes nothing at the node, so a node that accepts the connection and says nothing is passed over.
+        // A read changes nothing at the node, so a node that accepts the connection and says nothing is skipped.
         let Ok(sent) = timeout(LOOK_MAX, request.send()).await else {
             let why = format!("it accepted the connection and sent nothing for {} s", LOOK_MAX.as_secs());
             return Err(CallError::NotReached { tried: vec![Tried { url: url.to_string(), why }] });

@@ -26,11 +26,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The default limit of one attempt. If a node takes longer for an answer, the next node is tried.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// The limit for a connection. It takes a millisecond to a node in the same room, and half a second to one across the
-/// world.
+/// The limit for connecting, which takes a millisecond in the same room and half a second across the world.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 
-/// The header with the secret that shows that a caller may act for what is held.
+/// The header with the secret, which proves that a role or process belongs to the caller.
 pub const SECRET: &str = "eldest-secret";
 
 /// A client of a cluster. A clone shares the connections and the known leader.

@@ -1,4 +1,4 @@
-//! Calls of a cluster over HTTP. Each file knows only those above it in this table:
+//! Calls to a cluster over HTTP. Each file knows only those above it in this table:
 //!
 //! | file | contents |
 //! |---|---|

@@ -43,8 +43,8 @@ impl Nodes {
         self.urls[self.place().at].clone()
     }
 
-    /// Another node than the one that calls go to, a different one each time. A stream there survives a failure of
-    /// the node that answers calls.
+    /// A node other than the one that calls go to, if there is one, and a different one each time. A stream there survives
+    /// a failure of the node that answers calls.
     pub fn beside(&self) -> Url {
         let mut place = self.place();
         place.beside = (place.beside + 1) % self.urls.len();
@@ -62,8 +62,8 @@ impl Nodes {
         }
     }
 
-    /// Follows a hint where the leader is, but only to a node in this client's list. A hint may be wrong or hostile,
-    /// and every call carries the token.
+    /// Follows a hint about the leader, but only to a node in this client's list. A hint may be wrong or hostile, and
+    /// every call carries the token.
     pub fn leads(&self, url: &str) {
         let Ok(url) = parsed(&alike(url, self.urls[0].as_str())) else {
             return;
@@ -91,8 +91,8 @@ pub fn parsed(text: &str) -> Result<Url, &'static str> {
     }
 }
 
-/// The URL with the scheme of `example`. A client that uses TLS keeps using it, whatever a node names as the leader's
-/// URL; a node that serves both schemes may name either.
+/// The URL with the scheme of `example`. A client that uses TLS keeps using it even if a node names an `http` URL for the
+/// leader: a node that serves both schemes may name either.
 pub fn alike(url: &str, example: &str) -> String {
     let scheme = example.split_once("://").map_or("http", |(scheme, _)| scheme);
     match url.split_once("://") {

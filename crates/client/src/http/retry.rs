@@ -69,8 +69,8 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
                 http.nodes.failed(&url);
                 if let Some(leader) = leader {
                     http.nodes.leads(&leader);
-                    // This happens only once: if two nodes name each other as the leader, they must not be
-                    // called as fast as they answer.
+                    // A call follows a redirect at once only before its first pause: if two nodes name each other
+                    // as the leader, they must not be called as fast as they answer.
                     at_once = pauses.is_fresh();
                 }
                 history.note(url.to_string(), why);
@@ -97,8 +97,8 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
     }
 }
 
-/// Whether a silent node may be given up for another one. A call that asked to wait has time, and a call that must
-/// not be sent twice is waited for.
+/// Whether a silent node may be given up for another one. A call that asks the cluster to wait may take long, and
+/// a call that must not be sent twice cannot go to another node.
 fn may_be_given_up(http: &Http, call: &Call) -> bool {
     http.nodes.count() > 1 && call.wait.is_zero() && call.repeat != Repeat::Never
 }

@@ -12,7 +12,7 @@ use crate::types::Text;
 /// value of this size, the ring would still hold some 500 of them.
 pub const VALUE_MOST: usize = 64 << 10;
 
-/// The memory that an event takes without its name and value, about.
+/// The approximate memory of an event without its name and value.
 const OVERHEAD: usize = 256;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct RingEvent {
 }
 
 impl RingEvent {
-    /// `at` is the id of the record itself. It may have the event's number.
+    /// `at` is the id of the record itself. An event's number in it is ignored.
     pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> RingEvent {
         RingEvent { mark, id, draft: bounded(draft), at }
     }
@@ -55,8 +55,8 @@ impl RingEvent {
         }
     }
 
-    /// The area of grants that the event's subject is in, and its name. `None` for a subject that is no client's: its kind decides who
-    /// may see it.
+    /// The area of grants that the event's subject is in, and its name. `None` for a subject that is no client's: the event's
+    /// kind decides which readers may see it.
     pub fn subject(&self) -> Option<(Area, Cow<'_, str>)> {
         let area = match (&self.draft.fact, self.kind()) {
             (Fact::Change { key: Key::Doc(_), .. }, _) => Area::Docs,
@@ -78,7 +78,7 @@ impl RingEvent {
                 value.as_ref().map_or(0, |value| value.len()) + self.name().map_or(0, |name| name.len())
             }
         };
-        // The content is kept twice: as it is, and written.
+        // The content is kept twice: as values, and as text.
         OVERHEAD + 2 * said
     }
 

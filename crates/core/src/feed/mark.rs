@@ -5,7 +5,7 @@
 //! 12.2      the second of several
 //! 7.1@12.2  the same in available mode, where two sides may have a record 12
 //! 7.1@12.0  a part of the merge that ends at 12: a reader cannot go on from here
-//! 12.2-5f3a9c01  the same where the cluster has taken in another one's data, whose readers may know a record 12 from there (P60)
+//! 12.2-5f3a9c01  the same after a restore of another cluster's data, because readers may know a record 12 of that cluster (P60)
 //! ```
 
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct Id {
     pub at: Position,
     /// The number of the event among several. The only event of a record has no number.
     pub n: Option<u32>,
-    /// Whether sides may part. If so, the id contains the epoch.
+    /// Whether histories may part, as in available mode. If so, the id contains the epoch.
     pub sides: bool,
     pub history: History,
 }
@@ -57,13 +57,13 @@ impl fmt::Display for Id {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
     pub mark: Mark,
-    /// Set only where sides may part.
+    /// Set only where histories may part.
     pub epoch: Option<Epoch>,
     pub history: History,
 }
 
 impl Since {
-    /// `None` for a text that is no event id of such a cluster.
+    /// `None` for a text that is not an event id of a cluster in this mode.
     pub fn parse(text: &str, sides: bool) -> Option<Since> {
         let (text, history) = match text.split_once('-') {
             Some((text, history)) => (text, history.parse().ok()?),

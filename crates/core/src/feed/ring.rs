@@ -28,7 +28,7 @@ const EVENTS_MOST: usize = 100_000;
 /// The same bound in bytes of memory.
 const BYTES_MOST: usize = 64 << 20;
 
-/// `E` is an event and whatever else is kept with it.
+/// `E` is an event and the data that is kept with it.
 #[derive(Debug)]
 pub struct Ring<E = RingEvent> {
     events_most: usize,
@@ -110,8 +110,9 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         }
     }
 
-    /// The state was replaced by another one: by these changes, if they are known. Each node gets to the new state in its own way, so a
-    /// reader that has only some of the changes cannot go on from there. The last event's id means the same everywhere.
+    /// The state was replaced by another one: by these changes, if they are known. Each node gets to the new state in its own
+    /// way, so a reader that has only some of the changes cannot go on from its place. The last event's id means the same on
+    /// every node.
     pub fn replaced(&mut self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
         self.history = history;
         self.begin_at(at);
@@ -137,7 +138,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     }
 
     /// Adds an event that is in no record.
-    /// A reader that comes back to the place of the head does not get it again: its mark is that very place.
+    /// A reader that comes back to the place of the head does not get the event again: the event's mark is that very place.
     pub fn passing(&mut self, draft: Draft) {
         let id = self.id(self.head, None);
         self.push(RingEvent::new(Mark::behind(self.head.index), None, id, draft));
@@ -256,7 +257,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         self.id(Position::new(epoch, index), (n < u32::MAX).then_some(n))
     }
 
-    /// The events from this number on, `most` at most. `None` if this event is no longer kept.
+    /// The events from this number on, `most` at most. `None` if the event with this number is no longer kept.
     pub fn from(&self, number: u64, most: usize) -> Option<impl Iterator<Item = &Arc<E>>> {
         let skip = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some(self.events.range(skip.min(self.events.len())..).take(most))
@@ -283,7 +284,8 @@ pub enum Refused {
     Ahead,
     /// The events behind the place are not kept, or not in this history. From `oldest` on nothing is missing.
     Compacted { oldest: Id },
-    /// The place is in a history that this node does not know: it has yet to begin here, or is of another cluster (P60).
+    /// The place is in a history that this node does not know: that history has yet to begin here, or belongs to another
+    /// cluster (P60).
     OtherHistory { oldest: Id },
     /// The node is starting, or is about to end.
     Closed,

@@ -30,7 +30,8 @@ impl Due {
     }
 }
 
-/// Leases that are due at the same time are ordered by name. The state returns its leases in that order, so no sorting is needed.
+/// Leases that are due at the same time are ordered by name. A new leader adds its leases by name, so those with the same due
+/// time need no sorting.
 type Schedule = BTreeSet<(Time, LeaseName)>;
 
 #[derive(Clone, Debug, Default)]

@@ -3,31 +3,33 @@
 //! A holder that sent its renewal at `s` and is promised `p` believes in its lease until `s + p`, even if the leader changes.
 //! So a leader that ends the lease must do it at `s + p` or later. With `T` the ttl, these rules guarantee that:
 //!
-//! 1. A renewal counts from when it is carried out, at `c`, after a round that started after it arrived. So `c` is later
-//!    than `s`, and so is the beginning `f` of every later leader's term: this leader's was confirmed after `s`.
-//! 2. A leader starts each lease with `T` at `f`, an aged one with `T/2`. It counts all leases that it has applied, and begins
-//!    when it has applied all that its log held when its term opened.
-//! 3. A lease is proposed to be aged `T/2` or more after it was last counted: its start, a renewal, or a record of the
-//!    holder's own under the same token, which is committed after it was sent and so is a renewal too.
-//! 4. A lease that may be aged is promised `T/2`: from when the ageing is proposed, decided or not, to when the record
-//!    that un-ages it is applied. Any other is promised `T`.
-//! 5. One such record is under way at a time, and a leader that loses the leadership forgets what it counted.
+//! 1. A renewal counts from the time `c` at which it is carried out, after a round that started after the renewal arrived. So
+//!    `c` is later than `s`. The beginning `f` of every later leader's term is later than `s`, too, because the round
+//!    confirmed this leader after `s`.
+//! 2. A leader starts each lease with `T` at `f`, an aged one with `T/2`. It begins to count once it has applied everything
+//!    that its log held when its term opened, and counts all leases that it has applied.
+//! 3. Ageing is proposed `T/2` or more after the lease was last counted: at its start, at a renewal, or at the holder's own
+//!    record under the same token. Such a record is committed after it was sent, so it is a renewal, too.
+//! 4. The promise is `T/2` for a lease that may be aged: from the time when the ageing is proposed, decided or not, until the
+//!    record that refreshes the lease is applied. For any other lease it is `T`.
+//! 5. One record about leases is under way at a time, and a leader that loses the leadership forgets what it counted.
 //!
 //! *The same leader* ends the lease no earlier than it promised. *A later leader* that starts it with `T` ends it at `f + T` or
-//! later, which is past `s + T`. A later leader that starts it with `T/2` has the ageing in its log. There are two cases.
-//! Either the ageing was proposed before `c`; then `p` was `T/2` by rule 4, and `f + T/2` is past `s + p`. (An un-ageing that
-//! this leader had applied is in every later log, and an ageing that it never knew of is in none.) Or it was proposed after
-//! `c`, by this leader, which counts from `c`, or by a later one, which counts from its own start or a renewal, all later than
-//! `s`. By rule 3 the ageing was proposed at `s + T/2` or later, the term began after that, and `f + T/2` is past `s + T`.
+//! later, which is past `s + T`. A later leader that starts it with `T/2` has the ageing in its log. There are two cases:
+//! - The ageing was proposed before `c`. Then `p` was `T/2` by rule 4, and `f + T/2` is past `s + p`. (A refresh that this
+//!   leader had applied is in every later log, and an ageing that it never knew of is in none.)
+//! - It was proposed after `c`: by this leader, which counts from `c`, or by a later leader, which counts from its own start
+//!   or from a renewal. All of these are later than `s`. So by rule 3 the ageing was proposed at `s + T/2` or later, the term
+//!   began after that, and `f + T/2` is past `s + T`.
 //!
-//! *Without rule 4:* the lease is aged, a renewal is promised `T`, the leader dies before the un-ageing is committed, and
-//! the next one ends the lease after `T/2`.
+//! *Without rule 4:* the lease is aged, a renewal is promised `T`, the leader dies before the refresh is committed, and the
+//! next one ends the lease after `T/2`.
 //!
 //! A holder may agree to less: it names a *tie* with its renewals, the number of one of its connections. The node that serves
 //! that connection reports when it has closed ([`CountedLease::untie`], P45). A holder that goes on without the connection
 //! first names a greater number, or none, and from then on the old one ends nothing. A later leader knows of no tie until the
 //! holder's next renewal. A late renewal may arrive before that one. So at a later leader an older tie ends nothing until
-//! everything is over that an earlier leader may have promised under the newer tie.
+//! every promise is over that an earlier leader may have made under the newer tie.
 //!
 //! The log needs one more rule: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
 //! gives less than was promised. A holder that wants less asks for less with each renewal, which needs no record. The argument
@@ -56,8 +58,8 @@ pub(super) struct CountedLease {
     renewed: Option<Time>,
     /// The change that the record under way would make to it.
     pub proposed: Option<Act>,
-    /// The number of further promises since this leader granted it, without those whose answer reached no caller. `None` for an
-    /// inherited lease: other leaders may have made promises.
+    /// The number of further promises since this leader granted it, except those whose answer reached no caller. `None` for
+    /// an inherited lease: other leaders may have made promises.
     promises: Option<u64>,
     /// The answer with the grant reached no caller.
     unheard: bool,
@@ -102,15 +104,15 @@ impl CountedLease {
         }
     }
 
-    /// The waiting caller did not get the answer with the grant, so the lease is over. It is not over if the same holder has asked in
-    /// another call since, and has the answer that it holds the lease. A caller that asks from now on keeps the lease, or waits for the
+    /// The waiting caller did not get the answer with the grant, so the lease is over, unless another call of the same holder
+    /// has since been answered that it holds the lease. A holder that asks from now on keeps the lease, or waits for the
     /// record that ends it.
     pub fn give_up(&mut self, now: Time) {
         self.unheard = true;
         self.end_unheard_grants(now);
     }
 
-    /// The other call of the same holder did not get its answer, either.
+    /// Another call of the same holder did not get its answer, so the promise in that answer does not count.
     pub fn take_back(&mut self, now: Time) {
         self.promises = self.promises.map(|promises| promises.saturating_sub(1));
         self.end_unheard_grants(now);
@@ -123,8 +125,8 @@ impl CountedLease {
         }
     }
 
-    /// Notes the tie of a renewal. `None` is for a holder that relies on no connection, or no longer does. Numbers only rise, also past a
-    /// renewal that names none, so a renewal that comes late takes nothing back.
+    /// Notes the tie of a renewal. `None` is for a holder that relies on no connection, or no longer does. Numbers only rise,
+    /// and a renewal without a number does not reset them. So a renewal that comes late with an old number changes nothing.
     pub fn name_tie(&mut self, tie: Option<u64>) {
         let known = if mutant::is_on(Mutant::TieNamedAgain) { self.tie } else { self.named };
         if tie.is_none() && !mutant::is_on(Mutant::PlainRenewalStaysTied) {
@@ -138,8 +140,8 @@ impl CountedLease {
     }
 
     /// The holder has asked for the lease again. It may be another process under the same name, which has named nothing yet: its promise
-    /// stands, even if a late renewal of the earlier process names a connection. Or it is the same process, which goes on under the
-    /// number that it has.
+    /// stands, even if a late renewal of the earlier process names a connection. Or it is the same process, which may name
+    /// the same number again.
     pub fn forget_tie(&mut self) {
         if !mutant::is_on(Mutant::AcquireStaysTied) {
             (self.tie, self.named, self.untied_until) = (None, None, self.end);
@@ -147,9 +149,10 @@ impl CountedLease {
         }
     }
 
-    /// That connection has closed, and its holder is gone with it. The lease is over, except for promises without a tie and promises of
-    /// earlier leaders, which may have another number of this holder. Returns false if the holder relies on another connection by now.
-    /// This and `end_unheard_grants` are the only places where an end moves to an earlier time.
+    /// The connection with this number has closed, and the holder is gone with it. The lease ends, but not before the end of
+    /// promises that were made without a tie or by earlier leaders: to those the holder may have named another number.
+    /// Returns false if the holder relies on another connection by now. This and `end_unheard_grants` are the only places
+    /// where an end moves to an earlier time.
     pub fn untie(&mut self, now: Time, tie: u64) -> bool {
         let tied = self.tie == Some(tie) || self.tie.is_some() && mutant::is_on(Mutant::UntieAnyNumber);
         if tied {
@@ -171,9 +174,9 @@ impl CountedLease {
         CountedLease { end, renewed, proposed, tie, named, untied_until, may_be_older, ..fresh }
     }
 
-    /// A record changed what the log says of this same lease. A record that neither ages nor un-ages it is the holder's own, which
-    /// changes the holder's description: it counts as a renewal. It does not count if the lease is about to end: then the lease ends,
-    /// whatever the holder says.
+    /// A record changed what the log says of this same lease. A record that neither ages nor refreshes it is the holder's
+    /// own, with a new description, and counts as a renewal. If an end is under way, it does not count: the lease ends all
+    /// the same.
     pub fn changed(&mut self, now: Time, lease: Lease) {
         let decided =
             matches!((self.proposed, lease.aged), (Some(Act::Age), true) | (Some(Act::Refresh), false));
@@ -197,7 +200,7 @@ impl CountedLease {
         promise
     }
 
-    /// An earlier promise is never taken back, because the answer with this one may not reach the holder.
+    /// An earlier promise is never taken back, because the answer with the new promise may not reach the holder.
     fn count(&mut self, now: Time, promise: Span) {
         self.counted = now;
         self.promises = self.promises.map(|promises| promises + 1);
@@ -229,7 +232,8 @@ impl CountedLease {
             Act::End => (self.proposed != Some(Act::End)).then_some(self.end),
             _ if self.proposed.is_some() => None,
             Act::Age if mutant::is_on(Mutant::LeaseNeverAges) => None,
-            // The odd microsecond goes before the ageing, so that the time left after it is never too short.
+            // Half of an odd ttl is rounded down. The other microsecond goes before the ageing, so that both halves make up
+            // the ttl.
             Act::Age => {
                 (!self.lease.aged).then_some(self.counted + Span(self.lease.ttl.0 - half(self.lease.ttl).0))
             }
@@ -242,7 +246,7 @@ impl CountedLease {
         self.lease.aged || self.proposed == Some(Act::Age)
     }
 
-    /// The time that the next leader will give at least.
+    /// The least time that the next leader will give.
     fn promise(&self) -> Span {
         let halved = self.may_be_aged() && !mutant::is_on(Mutant::AgedPromisedInFull);
         if halved { half(self.lease.ttl) } else { self.lease.ttl }

@@ -136,7 +136,7 @@ impl Leases {
         }
     }
 
-    /// The holder has asked for its lease again, and was told that it has it.
+    /// The holder has asked for its lease again, and the answer says that it holds the lease.
     pub fn forget_tie(&mut self, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, CountedLease::forget_tie);

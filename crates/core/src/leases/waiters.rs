@@ -1,8 +1,8 @@
 //! The waiter queues of roles: the highest priority first, then the earliest arrival (P41).
 //!
-//! A queue knows neither who holds a role nor when the role falls free. The replica calls `next` when a record that
-//! frees the role has entered the log, and calls `drain` when it no longer leads. The queues are in the leader's memory
-//! only: they do not survive a change of leader, and the callers ask the next leader.
+//! A queue knows neither the holder of a role nor when the role becomes free. The replica calls `next` when a record that
+//! frees the role has entered the log, and calls `drain` when it no longer leads. The queues are in the leader's memory only:
+//! they do not survive a change of leader, and the callers ask the next leader.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub enum Full {
     All,
 }
 
-/// A waiter that was refused a place. It comes back, because it needs an answer.
+/// A waiter that was refused a place. It is returned, because its call needs an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnedAway<T> {
     pub waiter: Waiter<T>,
@@ -69,8 +69,8 @@ impl<T> Default for Waiters<T> {
 }
 
 impl<T> Waiters<T> {
-    /// Adds a waiter. Returns the earlier wait of the same instance for the same role, which this one replaces. The new wait keeps the
-    /// turn: an instance that lost its connection and asks again does not go to the back.
+    /// Adds a waiter. Returns the earlier wait of the same instance for the same role, which this one replaces. The new wait
+    /// keeps the arrival of the earlier one: an instance that lost its connection and asks again does not go to the back.
     pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, TurnedAway<T>> {
         // An instance that waits already needs no further place, so it is never turned away.
         let earlier = self.place(&waiter.role, &waiter.instance);

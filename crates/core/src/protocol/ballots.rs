@@ -1,6 +1,6 @@
 //! The digests that a node keeps, and the comparison of all nodes' digests by a leader (P25).
 //! A leader's beat names a boundary, each follower answers with its digest there, and `judge` looks for the
-//! digest that a majority of the topology reports. The leader's own digest is one among them: otherwise a
+//! digest that a majority of the voters reports. The leader's own digest is one among them: otherwise a
 //! leader whose state has diverged would send sound nodes away (C33).
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::types::{Digest, Index, NodeId};
 /// reports none, and does not count in that comparison.
 const KEPT: usize = 1024;
 
-/// A beat asks for no boundary that is further back than this. With long beats a boundary of one beat ago would be
-/// one that the nodes have dropped. The other half of what is kept is for followers that are ahead of the beat.
+/// A beat asks for no boundary that is further back than this. With long beats, the nodes may have dropped the boundary of one
+/// beat ago. The other half of what is kept is for followers that are ahead of the beat.
 const ASKED_BACK_MOST: usize = KEPT / 2;
 
 /// The number of boundaries that a leader compares at a time. Beyond it the oldest is dropped, even if it was
@@ -92,7 +92,7 @@ impl Ballots {
         })
     }
 
-    /// A node is odd if it differs from a majority of the topology; this includes the leader.
+    /// A node has diverged if it differs from a majority of the voters; this goes for the leader as well.
     pub fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
         let Some(ballots) = self.by_index.get(&index) else {
             return Judgement::Pending;
@@ -116,13 +116,13 @@ impl Ballots {
     }
 }
 
-/// The digest that a majority of the topology reports.
+/// The digest that a majority of the voters reports.
 fn winner(ballots: &BTreeMap<NodeId, Digest>, quorum: usize) -> Option<Digest> {
     counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
 }
 
-/// Digests of different computations count separately. So while a cluster is upgraded to a build that
-/// computes otherwise, there may be no majority, and no node is odd (P25).
+/// Digests of different computations count separately. So while a cluster is upgraded to a build that computes digests in another
+/// way, there may be no majority, and no node counts as diverged (P25).
 fn counts(ballots: &BTreeMap<NodeId, Digest>) -> BTreeMap<Digest, usize> {
     let mut counts = BTreeMap::new();
     for digest in ballots.values() {

@@ -3,14 +3,14 @@
 use super::mutant::{self, Mutant};
 use crate::types::{Now, Span, Stamp, Time, WallTime};
 
-/// The most by which a wall clock may differ from the newest stamp plus the time that the monotonic clock has counted since. A clock that
-/// is set right is not off by more; a clock that is off by more has been set wrong, and is not believed.
+/// The most by which a wall clock may differ from the newest stamp plus the time that the monotonic clock has counted since. A
+/// clock that is off by more has been set wrong, and is not believed.
 const STEP_MOST: Span = Span::millis(24 * 3_600 * 1_000);
 
 /// The same bound after a start, when the age of the newest stamp is unknown: the cluster may have been down for this long.
 const REST_MOST: Span = Span::millis(10 * 365 * 24 * 3_600 * 1_000);
 
-/// A clock that shows less has never been set. After a stamp below this, any later time up to the greatest one is believed.
+/// A clock that shows less has never been set. After a stamp below this, any later time up to `WallTime::MOST` is believed.
 const EVER_SET: WallTime = WallTime(1_735_689_600_000_000);
 
 /// Cluster time as a leader counts it: it goes on from the newest record by the leader's monotonic clock.

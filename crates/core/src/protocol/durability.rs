@@ -106,7 +106,7 @@ impl Durability {
         self.promised = self.promised.max(seq);
     }
 
-    /// The durability that every message needs, since it carries the promise (P2).
+    /// The durability that a message needs if it binds this node to its promise (P2).
     pub fn vote(&self) -> After {
         After { promise: self.vote, log: Seq::default() }
     }

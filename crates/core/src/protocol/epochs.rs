@@ -20,7 +20,7 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// A process never leads, and never follows itself, in an epoch of an earlier life (P2).
+    /// A process never leads, and never follows itself, in an epoch of an earlier boot (P2).
     pub fn after_start(promise: Epoch, me: NodeId) -> Epochs {
         let own = promise.leader == me && !mutant::is_on(Mutant::SameEpochTwice);
         Epochs { newest: promise, over: if own { promise } else { Epoch::ZERO } }

@@ -7,7 +7,7 @@ use super::mutant::{self, Mutant};
 use super::settings::Timing;
 use crate::types::{Epoch, Incarnation, NodeId, Span, Time};
 
-/// The leases that this node has granted. Until a grant ends its leader may answer `/is_leader` with `true`.
+/// The leases that this node has granted. Until a grant ends, its leader may answer `/is_leader` with `true`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GivenLeases {
     /// The grants by the epoch of the leader; one process leads in an epoch.
@@ -23,8 +23,8 @@ struct Grant {
 }
 
 impl GivenLeases {
-    /// `granted`: this disk has promised something before. A disk that never has granted nothing; any other granted as much as its vote
-    /// file says.
+    /// `granted`: this disk has promised something before, so it may have granted `lease`. A disk that has promised nothing has
+    /// granted nothing.
     pub fn after_start(now: Time, granted: bool, lease: Span) -> GivenLeases {
         let forgotten = match granted && !mutant::is_on(Mutant::RestartForgetsGrants) {
             true => lease,

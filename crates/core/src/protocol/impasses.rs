@@ -34,7 +34,8 @@ impl Impasses {
         first.times(1 << times.min(DOUBLINGS))
     }
 
-    /// The merge has failed. It rests for as long as it might have taken: so clients are served for half of the time.
+    /// The merge has failed. No merge with that side is tried for as long as this one was allowed to take, so clients are served
+    /// for half of the time.
     pub fn failed(&mut self, other: NodeId, why: Impasse, now: Time, first: Span) {
         let patience = self.patience(other, first);
         let times = self.0.get(&other).map_or(0, |tried| tried.times).saturating_add(1);

@@ -149,7 +149,7 @@ impl Journal {
         Some(self.write_vote())
     }
 
-    /// Notes that the log says that this disk counts. The next promise stores this.
+    /// Notes that the log says that this disk counts. The next write of the vote stores this.
     pub fn note_admitted(&mut self) {
         self.vote.admitted = true;
     }

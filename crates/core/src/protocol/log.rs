@@ -27,8 +27,8 @@ pub struct Log {
     vector: Option<Vector>,
 }
 
-/// Whether these records could stand behind `prev` in the log of a leader of that epoch: without a gap, with epochs that never go down and
-/// with none above the leader's own epoch. Every real log is like this, so other records have been invented.
+/// Whether these records could stand behind `prev` in the log of a leader of that epoch: without a gap, with epochs that never go
+/// down and with none above the leader's own epoch. Every real log is like this, so records that break this were invented.
 pub fn may_follow(prev: Position, records: &[Record], leader: Epoch) -> bool {
     let mut before = prev;
     records.iter().all(|record| {
@@ -63,7 +63,7 @@ impl Log {
         &self.roster
     }
 
-    /// The disks whose seat one of these records has given to another disk.
+    /// The disks whose place in the roster one of these records has given to another disk.
     pub fn replaced_disks(&self) -> BTreeSet<Incarnation> {
         let mut roster = self.base.roster.clone();
         let mut replaced = BTreeSet::new();
@@ -128,10 +128,10 @@ impl Log {
         self.position(position.index) == Some(position)
     }
 
-    /// The greatest position here that could stand in a log whose greatest candidate is `limit`: not
-    /// above its index and not of a later epoch. `None` if that position is below the base. Each refusal that
-    /// names it skips at least one epoch. Between sides only `limit` itself counts: two logs that agree further down may still have
-    /// diverged (P33).
+    /// The greatest position in this log that another log may hold, too, if all that both hold is at or below `limit`: its index
+    /// is not above that of `limit`, and its epoch is not later. `None` if that position is below the base. Each refusal that
+    /// names it skips at least one epoch. Between sides only `limit` itself counts: two logs that agree further down may still
+    /// have diverged (P33).
     pub fn common_candidate(&self, limit: Position) -> Option<Position> {
         if self.vector.is_some() && !mutant::is_on(Mutant::CutInAvailable) {
             return Some(limit).filter(|limit| self.holds(*limit));
@@ -141,8 +141,8 @@ impl Log {
         above.or(Some(self.base.at).filter(fits))
     }
 
-    /// The records above `index`, as many as one message may hold, shared. Empty if they are gone or
-    /// do not exist yet.
+    /// The records above `index`, as many as one message may hold, as one shared batch. The batch is empty if they are gone or do
+    /// not exist yet.
     pub fn above(&self, index: Index, limits: &Limits) -> Records {
         let skip = index.saturating_sub(self.base.at.index) as usize;
         if index < self.base.at.index || skip >= self.records.len() {
@@ -187,9 +187,9 @@ impl Log {
         self.records.iter().skip(skip).take(take).cloned().collect()
     }
 
-    /// Both conditions hold for every caller. A batch from another node has passed `may_follow`,
-    /// `Core::continues`, and the check of the record before it in `Core::merge`. A leader's own record is of
-    /// its promise's epoch, which no record here exceeds (I11).
+    /// Both conditions below hold for every caller. A batch from another node has passed `may_follow`, `Core::continues`, and the
+    /// check of the record before it in `Core::merge`. A leader's own record is of its promise's epoch, which no record here
+    /// exceeds (I11).
     pub fn push(&mut self, record: Record) {
         let last = self.last();
         assert_eq!(record.index(), last.index + 1, "a log has no gap");
@@ -264,14 +264,15 @@ pub struct BadLine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// A power loss cut the write short: the node had not acknowledged it. The line is cut, and the node goes on.
+    /// No marker says that the line was synced, so it counts as a write that a power loss cut short. The line is cut, and the
+    /// node goes on.
     Torn,
     /// A record was lost that this node may have acknowledged: the disk comes back as a new one (P10).
     Doubtful,
 }
 
-/// The marker that vouches for a batch is written with the next one, or once the log is quiet. Damage before
-/// that is taken for a torn write, even if the batch was acknowledged; only this disk's copy is lost (P27).
+/// The marker that vouches for a batch is written with the next batch, or once the log is quiet. Until then, damage to the batch
+/// counts as a torn write, even if the batch was acknowledged; only this disk's copy is lost (P27).
 pub fn judge(bad: BadLine) -> Tail {
     if bad.index > bad.synced || mutant::is_on(Mutant::CutDoubtfulTail) { Tail::Torn } else { Tail::Doubtful }
 }

@@ -67,8 +67,8 @@ pub enum Input {
 pub struct Proposal {
     pub request: RequestId,
     pub entry: Entry,
-    /// This record takes back what was left half-way. No hold of the service refuses it, and no bound on what clients may ask for:
-    /// otherwise the refusal that broke off the rest would also keep what is half-way there.
+    /// This record clears away what an operation left when it stopped half-way, such as a restore. No hold of the service refuses
+    /// it, and no bound on what clients may ask for: otherwise whatever stopped the operation would also keep what it left.
     pub clears_up: bool,
 }
 
@@ -103,8 +103,8 @@ pub enum Output {
         envelope: Envelope,
         after: After,
     },
-    /// The same, with the newest snapshot as the message. The snapshot reaches at least the log's base, so an
-    /// installed snapshot counts as soon as it is durable.
+    /// The same, with the newest snapshot as the message. That snapshot reaches at least the log's base: an installed snapshot
+    /// counts once it is durable, and `after` waits for that.
     SendSnapshot {
         to: NodeId,
         term: Term,
@@ -117,7 +117,8 @@ pub enum Output {
         base: Vector,
         after: After,
     },
-    /// The same to a node that is brought up to this state. If the difference cannot be computed, the newest snapshot is sent instead.
+    /// The same, to a node whose state is brought up to this one. If what `base` lacks cannot be computed, the newest snapshot is
+    /// sent instead.
     SendOverride {
         to: NodeId,
         term: Term,
@@ -187,13 +188,14 @@ pub struct Vote {
     pub formed: bool,
     /// The log has counted this disk (P10).
     pub admitted: bool,
-    /// Whenever the process ends, no leader relies for longer than this on a lease that this disk granted (P11).
+    /// At whatever moment the process ends, a leader relies on a lease that this disk granted for at most this long from then on
+    /// (P11).
     pub lease: Span,
 }
 
 impl Vote {
-    /// This vote with the promise and the lease of `ahead`. These two may be on disk ahead of records that
-    /// wait for room; the rest of a vote tells of records, and keeps its place behind them (P24, P29).
+    /// This vote with the promise and the lease of `ahead`. These two may be on disk ahead of records that wait for room. The
+    /// rest of a vote follows from records, so it stays behind them (P24, P29).
     pub fn bound_by(self, ahead: Vote) -> Vote {
         Vote { promise: ahead.promise, lease: ahead.lease, ..self }
     }
@@ -238,7 +240,7 @@ pub enum Refusal {
     DiskFull,
     TooMany,
     TooManyReads,
-    /// A node of the topology cannot read this format yet (P23).
+    /// A member is not known to read this format yet (P23).
     FormatNotShared,
     /// The named heir cannot lead.
     NotAnHeir,
@@ -250,9 +252,10 @@ pub enum Refusal {
 /// The reason why a change of members is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembersRefusal {
-    /// The log does not name the members: in available mode the topology file does.
+    /// The topology file names the members: this is available mode, or the log does not name them.
     ByFile,
-    /// The change before is not committed yet, or the previous leader may still be relied on: try again in a moment.
+    /// The previous change is not committed yet, an earlier leader may still be relied on, or a new leader has not heard enough
+    /// voters: try again in a moment.
     UnderWay,
     IsMember,
     NotMember,
@@ -261,7 +264,7 @@ pub enum MembersRefusal {
     TooMany,
     /// A leader does not remove itself: it hands over first.
     IsLeader,
-    /// After the change no majority of the remaining members would answer.
+    /// No majority of the voters that would remain answers now.
     WouldStall,
 }
 
@@ -297,7 +300,7 @@ pub enum Event {
     Admitted {
         incarnation: Incarnation,
     },
-    /// Another disk has this node's seat: this disk neither votes nor leads (P10).
+    /// Another disk has this node's place in the roster: this disk neither votes nor leads (P10).
     Replaced {
         by: Incarnation,
     },
@@ -329,7 +332,7 @@ pub enum Event {
         kept: Index,
         end: Index,
     },
-    /// States differ, and the nodes cannot tell which one is odd (P25).
+    /// States differ, and the nodes cannot tell which one has diverged (P25).
     Diverged {
         index: Index,
     },
@@ -365,11 +368,12 @@ pub enum Event {
 /// The reason why a node does not approve a candidate, or does not approve it yet (P58).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Objection {
-    /// The node's disk does not count, or another disk has its seat (P10).
+    /// The node's disk does not count, or another disk has the node's place in the roster (P10).
     MayNotVote,
-    /// The node may not found a cluster with that blank candidate now: it is formed, has heard of a cluster, or still listens for one (P9).
+    /// The node may not found a cluster with that blank candidate now: the node belongs to a cluster, has heard of one, or still
+    /// listens for one (P9).
     MayNotFound,
-    /// The candidate's log is no part of the node's history (P34).
+    /// Neither the node's log nor the candidate's includes the other (P34).
     OtherHistory,
     Leads,
     /// The node hears that leader.
@@ -380,9 +384,9 @@ pub enum Objection {
     Awaits {
         candidate: NodeId,
     },
-    /// The node claims itself, and comes first.
+    /// The node is a candidate itself, and comes first.
     ClaimsItself,
-    /// The node has just failed or handed over, and stays quiet for a moment.
+    /// The node has just handed over, and leaves the field to its heir for a moment.
     Quiet,
     /// `before` other nodes come before the candidate, and each of them has a moment to claim.
     NotItsTurn {
@@ -409,7 +413,7 @@ pub enum Cause {
     /// The leader goes on in a new epoch, which begins with the merge of two sides (P34).
     Merged,
     Odd,
-    /// Another disk has the node's seat (P10).
+    /// Another disk has the node's place in the roster (P10).
     Replaced,
 }
 
@@ -434,7 +438,7 @@ pub enum Fault {
     Forgot,
     /// This node has been removed from the cluster, by a record up to this index (P43).
     Removed { as_of: Index },
-    /// A leader asked this node to truncate what is committed: no history of this protocol does that (I2).
+    /// A leader asked this node to truncate what is committed: a correct leader never does that (I2).
     CommittedConflict { index: Index },
 }
 
@@ -445,7 +449,7 @@ pub struct Envelope {
     pub to: NodeId,
     pub boot: Boot,
     pub incarnation: Incarnation,
-    /// The sender's log has counted its disk: the disk is not let in a second time (P10).
+    /// The sender's log has counted the sender's disk: that disk is not let in a second time (P10).
     pub admitted: bool,
     /// The cluster that the sender's log belongs to, if the log names one (P44).
     pub cluster: ClusterId,
@@ -493,7 +497,7 @@ pub enum Message {
     Stale {
         promise: Term,
     },
-    /// The answer to `Willing`: you do not belong to the cluster, by a committed record up to `as_of`; my log goes as far as
+    /// The answer to `Willing`: as of the committed record at `as_of`, you do not belong to the cluster; my log goes as far as
     /// `last` (P43).
     NotMember {
         /// The number of the question. Only the node that was asked knows it (P51).
@@ -513,7 +517,7 @@ pub enum Message {
     Opinion {
         ask: u64,
         yes: bool,
-        /// The asker keeps dying and is passed over for a while (P20).
+        /// The asker keeps dying and is on hold (P20).
         held: bool,
         standing: Standing,
     },
@@ -603,7 +607,7 @@ pub enum Condition {
     Ordered,
     /// The node's disk forgot something: it neither votes nor counts (P10).
     Recovering,
-    /// The node is fit, but passed over for a while (P20), or its disk has no room (P24).
+    /// The node is fit but on hold (P20), or its disk has no room (P24).
     Held,
     Fit,
 }
@@ -659,7 +663,7 @@ pub struct Beat {
 pub struct BeatReply {
     pub epoch: Epoch,
     pub round: u64,
-    /// The last position known to match this epoch's leader (P5).
+    /// The last index up to which this log is known to match the log of this epoch's leader (P5).
     pub matched: Index,
     pub last: Position,
     pub full: bool,
@@ -727,7 +731,7 @@ impl Message {
         }
     }
 
-    /// The greatest index of a record that a log here may come to hold because of this message.
+    /// The greatest index that this message could bring into the log or the vector of this node.
     pub fn greatest_index(&self) -> Index {
         let of_meta = |meta: &SnapshotMeta| {
             let noted = meta.vector.as_ref().map_or(0, Vector::highest);

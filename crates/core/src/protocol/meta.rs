@@ -76,7 +76,7 @@ pub struct Roster {
     belonging: Option<Arc<Belonging>>,
 }
 
-/// Shared, because a roster goes with every boundary of the log.
+/// Shared, because every summary of the log has a copy of the roster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Belonging {
     cluster: ClusterId,
@@ -135,15 +135,16 @@ impl Roster {
                 true
             }
             Entry::Members { members } => {
-                // A disk that leaves has no seat to come back to: its acknowledgements no longer count in this cluster.
+                // A disk that leaves has no place in the roster to come back to: its acknowledgements no longer count in this
+                // cluster.
                 self.seats.retain(|node, _| members.iter().any(|member| member.id == *node));
                 let (cluster, since, members) = (self.cluster(), record.index(), members.clone());
                 self.belonging = Some(Arc::new(Belonging { cluster, members, since }));
                 true
             }
             Entry::Rejoin { node, incarnation } => {
-                // The record gives the seat and leaves the vote as it is. In an old log no change of members
-                // took the vote before, and the disk votes at once (P10).
+                // The record gives the place in the roster and leaves the vote as it is. In an old log no change of members took
+                // the vote away before, and the disk votes at once (P10).
                 let since = record.index();
                 self.seats.insert(*node, Seat { incarnation: *incarnation, since });
                 true

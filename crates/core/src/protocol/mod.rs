@@ -8,10 +8,11 @@
 //!               └─ Following ◄──── promise ────────────┘
 //! ```
 //!
-//! A `Node` consists of its `Core`, which outlives every role, and of its present role. The memory of a role is private to its folder, and
-//! so is the memory of each part of the core. The rule of a role gets the core: `leading.on_read(&mut core, request, at_least)`. It cannot
-//! see another role. If a rule ends its own role, it returns that (`Won`, `Exit`), and the node carries it out. After every input `settle`
-//! derives again everything that time or the input has made due, so nothing depends on an edge that was missed.
+//! A `Node` consists of its `Core`, which outlives every role, and of its present role. The state of a role is private to its
+//! file or folder, and so is the state of each part of the core. The rule of a role gets the core, and cannot see another role:
+//! `leading.on_read(&mut core, request, at_least)`. If a rule ends its own role, it returns that (`Won`, `Exit`), and the node
+//! carries it out. After every input `settle` works out again what is due by then, so no rule depends on having seen the moment
+//! at which something fell due.
 //!
 //! The modules, lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder, so no
 //! low module calls a higher one:
@@ -26,9 +27,9 @@
 //! - `core` has all of these. It writes, promises, commits and sends; `members` knows the members of the cluster and whose votes count,
 //!   `copying` accepts what another log has, `histories` compares logs that have diverged.
 //! - `following` a leader, and `seeking` one: which nodes to ask, when to `claim`.
-//! - `leading`: beats, leases, and when to stop; `replication`, `serving` clients, `handover`, `membership` changes, `oddity` of a
-//!   state or a disk; in available mode the `sides` of a cluster, and `merging` them (`merges` is what is
-//!   remembered of that).
+//! - `leading`: beats, leases, and when to stop; `replication`, `serving` clients, `handover`, `membership` changes; `oddity`
+//!   finds states that have diverged and disks that have forgotten records; in available mode the `sides` of a cluster, and
+//!   `merging` them (`merges` is the leader's memory of that).
 //! - `node` changes the role: it `dispatch`es inputs; `suspecting` and `obeying` a leader, `asking` others, `promising` a candidate its
 //!   vote, `yielding` to an heir; in available mode `sides` that a node joins, and `merging` them. `view` shows a node to others.
 //!

@@ -14,7 +14,7 @@ const KNOWN_MOST: usize = 256;
 /// than usual a dead leader is noticed (P3).
 const PATIENCE_MOST: u64 = 4;
 
-/// The hold on an index that keeps dying: it is passed over for a time that doubles (P20).
+/// The hold on a node that keeps dying: others come before it for a time that doubles with each death (P20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hold {
     deaths: u32,
@@ -32,7 +32,7 @@ impl Hold {
         }
         self.deaths += 1;
         self.last_death = now;
-        // The first death may be an accident; from the second on the index is held.
+        // The first death may be an accident; from the second on the node is on hold.
         if self.deaths >= 2 {
             // The bound on doublings only keeps the shift in range: usually `hold_most` ends the growth first.
             let doubled = timing.hold.times(1 << (self.deaths - 2).min(20));
@@ -55,7 +55,7 @@ impl Hold {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     pub boot: Boot,
-    /// The boot before: a late message of that life is not a new process.
+    /// The previous boot: a late message from it does not show a new process.
     boot_before: Boot,
     pub incarnation: Incarnation,
     /// That disk has reported that its log has counted it (P10).
@@ -69,7 +69,7 @@ pub struct Peer {
     pub last_message: Time,
     /// The time of its last message, if this node followed it at that time.
     beat_at: Option<Time>,
-    /// The longest silence as this node's leader that it has broken lately, and the time at which it broke it.
+    /// While this peer led this node: the longest silence that the peer has broken lately, and the time at which it broke it.
     faltered: (Span, Time),
     pub hold: Hold,
 }
@@ -134,7 +134,7 @@ impl Peers {
 }
 
 impl Peer {
-    /// A silence that is longer than the greatest patience was a failure, and teaches nothing.
+    /// A silence that is longer than the greatest patience was a failure: no patience would cover it, so it is not remembered.
     fn broke_silence(&mut self, silence: Span, now: Time, timing: &Timing) {
         let ridden_out = silence <= timing.dead_after.times(PATIENCE_MOST);
         if ridden_out && silence >= self.faltered(now, timing) {
@@ -147,7 +147,8 @@ impl Peer {
         if now.since(at) > timing.falters_for() { Span::ZERO } else { silence }
     }
 
-    /// The time for which this node waits for that node as its leader: twice its longest silence lately (P3).
+    /// The time for which this node waits for that node as its leader: twice that node's longest silence lately, within bounds
+    /// (P3).
     pub fn patience(&self, now: Time, timing: &Timing) -> Span {
         let most = timing.dead_after.times(PATIENCE_MOST);
         if mutant::is_on(Mutant::FaltersForgotten) {
@@ -199,8 +200,8 @@ impl Peer {
         self.up_since = now;
     }
 
-    /// The node has answered a message that left at `sent`. After a refused connection this proves that a process listens there, even if a
-    /// late message of an older life has hidden which process it is.
+    /// The node has answered a message that left at `sent`. After a refused connection this proves that a process listens there,
+    /// even if a late message from an older boot has passed for the newest process.
     pub fn answered(&mut self, sent: Time) {
         self.refused &= sent <= self.refused_at || mutant::is_on(Mutant::RefusedUntilNamed);
     }

@@ -26,8 +26,9 @@ pub struct Progress {
     /// The match index in its last answer: less than `matched` if the follower has restarted since.
     pub reported: Index,
     pub full: bool,
-    /// Safe mode: the index up to which this disk has acknowledged records in this epoch, and the newest round at the time of that
-    /// acknowledgement. In answer to a later round the follower says where its log ends, and that is not below this index (P27).
+    /// Safe mode: the index up to which this disk has acknowledged records in this epoch, and the newest round at the time of
+    /// that acknowledgement. In its answer to a later round the follower says where its log ends, and that must not be below this
+    /// index (P27).
     kept: (Index, u64),
     /// Available mode: the follower is on this side, as far as is known (P32).
     pub joined: bool,
@@ -90,7 +91,7 @@ impl Progress {
         self.answered_at = now;
     }
 
-    /// Another process runs on the same disk, which keeps its promises: that it answered remains true.
+    /// Another process runs on the same disk. The disk keeps its promises, so the answers before still count.
     pub fn restarted(&self, next: Index, now: Time) -> Progress {
         Progress {
             answered_round: self.answered_round,
@@ -113,8 +114,9 @@ impl Progress {
         if heard_in < round { kept } else { 0 }
     }
 
-    /// Another disk took the follower's place: it may lack everything that the disk before it acknowledged. A node is there all the same,
-    /// or was until now. Under `ack = all` writes wait for it, even if the message was a late one of the disk before (P15).
+    /// Another disk took the follower's place: it may lack everything that the disk before it acknowledged. The time of the last
+    /// answer stays, because some process of that node lived then. So under `ack = all` writes wait for the node, even if the
+    /// message that showed the other disk was a late one of the disk before (P15).
     pub fn replaced(&self, next: Index, now: Time) -> Progress {
         let silent = mutant::is_on(Mutant::ReplacedIsSilent);
         let answered_at = if silent { Time::default() } else { self.answered_at };

@@ -11,7 +11,7 @@ pub struct Timing {
     pub heartbeat: Span,
     /// After a silence of this length a leader is suspected; a leader without a majority for this long steps down.
     pub dead_after: Span,
-    /// The time between two declarations of a leaderless node, and between two sendings of a claim.
+    /// The time between two rounds of questions of a leaderless node, and between two repetitions of a claim.
     pub declare: Span,
     /// Head start of each rank over the next.
     pub stagger: Span,
@@ -19,13 +19,13 @@ pub struct Timing {
     pub lease: Span,
     /// The most by which a clock's rate may be off, in percent.
     pub drift_percent: u64,
-    /// The longest time that a claim, or a hand-over, may take.
+    /// The longest time that a hand-over may take, and that a claim may go on without progress.
     pub window: Span,
-    /// The time for which a returning elder must have been up and caught up before it takes over (P19).
+    /// The time for which a returning elder must have been up under this leader before it takes over (P19).
     pub stable_for: Span,
     /// The hold after the second death in a row; it doubles with each further death (P20).
     pub hold: Span,
-    /// The longest hold. An index must also live for this long before its deaths are forgotten.
+    /// The longest hold. A node must also live for this long before its deaths are forgotten.
     pub hold_most: Span,
     /// The time between two polls in which a leader looks for other leaders, in available mode (P32).
     pub poll: Span,
@@ -41,7 +41,7 @@ pub enum Takeover {
 /// The moment at which a write is acknowledged to its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ack {
-    /// When a majority of the topology has it durably.
+    /// When a majority of the voters has it durably.
     Majority,
     /// When every follower that is not suspected has it durably as well: the rule of the seed program.
     All,
@@ -50,9 +50,9 @@ pub enum Ack {
 /// The operations that one side of a partition may carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Leadership and acknowledgement need a majority of the topology.
+    /// Leadership and acknowledgement need a majority of the voters.
     Safe,
-    /// Every side elects its lowest live index and goes on; sides that meet are merged (P31).
+    /// Every side elects its live node with the lowest id and goes on; sides that meet are merged (P31).
     Available,
 }
 
@@ -77,22 +77,22 @@ pub struct Limits {
     pub keep_bytes: usize,
     /// A node may be this far behind the newest position and still count as ready (P21).
     pub ready_lag: u64,
-    /// The size of the state that a side sends to be merged, in bytes: the node that takes it holds it in memory (P48).
+    /// The greatest state that a side sends to be merged, in bytes: the node that takes it in holds it in memory (P48).
     pub merge_bytes: u64,
     /// Entries of the journal of conflicts; a merge that would make more does not take place (P48).
     pub conflicts: usize,
     /// The same in bytes of text.
     pub conflict_bytes: usize,
-    /// The most that clients may make the state grow to, in bytes. The leader's own setting counts (P55).
+    /// The greatest size to which clients may make the state grow, in bytes. The leader's own setting decides (P55).
     pub state_bytes: u64,
-    /// The same for the documents under some areas: keys up to their first slash.
+    /// The same for the documents of single areas. An area is a key up to its first slash.
     pub area_bytes: Vec<(Text, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     pub me: NodeId,
-    /// The topology file's nodes, this one included: the founders. Once the log names the members, the log is right (P43).
+    /// The nodes of the topology file, this one included: the founders. Once the log names the members, the log decides (P43).
     pub members: Members,
     /// The id of a cluster that this node founds (P44). The driver draws it at random at the start.
     pub new_cluster: ClusterId,
@@ -103,7 +103,7 @@ pub struct Settings {
     pub ack: Ack,
     /// The newest record format that this binary reads.
     pub format: Format,
-    /// The version of the computation by which this binary makes the digests that nodes compare (P25).
+    /// The version of the algorithm by which this binary computes the digests that nodes compare (P25).
     pub digests: u32,
     /// Whether peers prove who they are, by secret or certificate. If they do not, no unasked message ends this node (P51).
     pub peers_prove: bool,
@@ -169,18 +169,19 @@ impl Timing {
         self.dead_after + self.window
     }
 
-    /// A leader's oldest record may wait this long for a majority (P16). A disk that stalls for two seconds comes back, and
-    /// a successor would wait for that disk as well.
+    /// The commit index may stand still for this long while records wait for a majority (P16). This outlasts a disk that stalls
+    /// for two seconds, because a successor would have to wait for that disk as well.
     pub fn stuck_after(&self) -> Span {
         self.dead_after + self.window.times(2)
     }
 
-    /// For this long the others remember that a leader which broke a silence falters (P3).
+    /// A follower remembers a silence of its leader for this long after the silence ended (P3).
     pub fn falters_for(&self) -> Span {
         self.hold.times(6)
     }
 
-    /// Whether leases lapse between two beats. If they do, a caller who wants to know the leader has it ask for a new lease (P11).
+    /// Whether leases lapse between two beats. If they do, the leader asks for a new lease when a caller wants to know the leader
+    /// (P11).
     pub fn leases_lapse(&self) -> bool {
         self.lease <= self.heartbeat
     }

@@ -21,7 +21,7 @@ pub enum Answer {
 pub enum Level {
     /// The read sees every write that was acknowledged before the read began.
     Linear,
-    /// The leader answers under its lease, without a round for this read.
+    /// The leader answers under its lease. The read needs a round only if the lease does not prove the leadership (P11).
     Leader,
     /// The node answers from its own state, however old that is.
     Local,
@@ -84,7 +84,7 @@ pub enum Denied {
     LeaseLost(Box<HeldBy>),
     /// The rules reject the call. Rules are judged against committed state only (P14).
     Rejected(Rejection),
-    /// The document is not taken in.
+    /// The restore was given up before its last step.
     GivenUp {
         why: &'static str,
     },

@@ -1,4 +1,4 @@
-//! The events that readers of the feed get. No other place decides that.
+//! This module alone decides which events the readers of the feed get.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,8 @@ pub struct Kinds(u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub kind: Kind,
-    /// The event goes to every reader, whatever kinds it asked for: the state that it mirrors has changed without an event for each
-    /// change.
+    /// The event goes to every reader, even to one that did not ask for this kind: the state has changed without an event for
+    /// each change, so a reader's copy of it is out of date.
     pub for_all: bool,
     pub fact: Fact,
 }
@@ -73,7 +73,7 @@ pub enum FeedEvent {
 
 /// The events of a record that has been applied to this state. An event's id counts these drafts, and a reader may go on with it
 /// at another node (I7). So every node must make the same drafts in the same order, also while builds differ during an upgrade,
-/// and a draft depends on nothing but the record and the state.
+/// and a draft may depend on nothing but the record and the state.
 pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch()).into_iter().collect();
     if applied.restored {
@@ -107,7 +107,8 @@ pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
     FeedEvent::Replaced { at, history, changes: Vec::new(), last: new_state("snapshot", false) }
 }
 
-/// Events that are in no record, such as this node's view of elections. `electing`: an election that was announced is still under way.
+/// Events that are in no record, such as this node's view of elections. `electing`: whether an election that was announced is
+/// still under way.
 pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Option<FeedEvent> {
     let draft = match event {
         Event::Suspected { leader, .. } => started(me, Some(*leader).filter(|leader| leader.0 > 0), electing),
@@ -179,14 +180,14 @@ fn owner(owner: Owner) -> &'static str {
     }
 }
 
-/// `told`: each of its changes has its own event.
+/// `told`: whether each change of the state has its own event.
 fn new_state(how: &str, told: bool) -> Draft {
     let json = format!(",\"reason\":\"{how}\",\"changes_told\":{told}");
     Draft { for_all: !told, ..Draft::rare(Kind::NewState, None, json) }
 }
 
-/// One event for each changed entry, with its present value. `older`: records of another side may have written the entries.
-/// An entry that a batch changes twice has one event, with the value that stands after the record.
+/// One event for each changed entry, with its present value. `older`: whether records of another side may have written the
+/// entries. An entry that a batch changes twice has one event, with the value that stands after the record.
 fn changes(
     store: &Store,
     keys: &[Key],
@@ -233,7 +234,7 @@ fn token(event: &TokenEvent) -> Draft {
     Draft::rare(kind, None, event.members())
 }
 
-/// The event of a new conflict. A conflict that has gone needs no event, because a client's own order removed it.
+/// The event of a new conflict. A conflict that has gone needs no event, because a client's own command removed it.
 fn conflict(store: &Store, id: &str) -> Option<Draft> {
     let view = store.conflict(id)?;
     let name = match view.key.ballot() {

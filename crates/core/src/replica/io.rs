@@ -41,7 +41,7 @@ pub enum In {
     Gone(CallId),
     /// This promise did not reach its caller. The input may come at any time after the answer.
     Unheard(Unheard),
-    /// The state to be handed in to that node is larger than the node takes.
+    /// This side's state, which that node is to merge, exceeds the limit for such a transfer.
     StateTooLarge { to: NodeId, bytes: u64 },
     /// The snapshot under way has reached this index; `None` if it failed and its changes are still to be written.
     SnapshotEnded(Option<Index>),
@@ -92,7 +92,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The call is answered at once, from this node's state and by its clock.
+    /// The call can be answered at once, from this node's state and by its clock.
     pub(super) fn only_looks(&self) -> bool {
         matches!(self, Call::Read(Level::Leader | Level::Local))
     }
@@ -180,7 +180,7 @@ pub enum Out {
     Snapshot(Box<SnapshotOrder>),
     /// Work this out in parallel to everything else, and return the result (P49). One at a time.
     Prepare(Box<Preparation>),
-    /// This value is no longer needed. To free it may take a while.
+    /// This value is no longer needed. Freeing it may take a while.
     Discard(Discarded),
     /// An event for readers of the feed.
     Feed(FeedEvent),
@@ -205,7 +205,8 @@ pub enum DiskWrite {
     },
     /// The snapshot that came with this message replaces log and state.
     Install,
-    /// The state as it has just become replaces log and snapshot. Only the changes need to be written.
+    /// The state that has just resulted from a merge or an override replaces log and snapshot. Only its changes need to be
+    /// written.
     Rebase(Box<SnapshotOrder>, u32),
 }
 
@@ -281,7 +282,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether two sides merge. Otherwise one follows the other.
+    /// Whether the state is sent for a merge of two sides. Otherwise it overrides the state of a follower.
     pub fn is_merge(&self) -> bool {
         matches!(self.envelope.message, Message::Merge { .. })
     }

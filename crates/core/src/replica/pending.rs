@@ -21,8 +21,8 @@ pub struct Pending {
 
 #[derive(Clone, Debug)]
 pub enum Waiting {
-    /// A write that has reached the log, with its outcome there. The outcome is known from the moment when the record
-    /// entered a version; the verdict says whether the record stands.
+    /// A write that was proposed, with its outcome. The outcome is known from the moment when the record entered a version;
+    /// the verdict says whether the record stands.
     Write {
         call: CallId,
         outcome: WriteOutcome,
@@ -91,7 +91,7 @@ impl Waiting {
         }
     }
 
-    /// The call has no record in the log, now or later.
+    /// Whether the call has no record in the log, now or later.
     pub fn changes_nothing(&self) -> bool {
         matches!(self, Waiting::Read(_) | Waiting::Judged { .. })
     }

@@ -9,7 +9,7 @@ use crate::types::{Digest, Index, Position, Record};
 #[derive(Clone, Debug)]
 pub struct StateTransfer {
     pub meta: SnapshotMeta,
-    /// The index of the newest override. Snapshots are numbered from there.
+    /// The index of the newest restore or merge. Snapshots are numbered from there.
     pub origin: Index,
     /// The checksum that the log goes on from.
     pub chain: u32,
@@ -39,10 +39,10 @@ pub(super) struct NewState {
     /// Each entry that has changed, for the next snapshot, and the feed events of these changes.
     pub changes: Vec<Key>,
     pub told: Vec<Draft>,
-    /// The number of values that a merge overrode and that no node had seen together before, and the journal's size after the merge.
+    /// The number of entries that a merge added to the journal, and the journal's size after the merge.
     pub conflicts: usize,
     pub journal: ConflictSizes,
-    /// The sender's origin of snapshot numbers, the checksum that its log goes on from, and its state's digest.
+    /// The index from which the sender numbers snapshots, the checksum that its log goes on from, and its state's digest.
     pub origin: Index,
     pub chain: u32,
     pub digest: Digest,

@@ -1,7 +1,7 @@
 //! A document replaces all data, or is merged in: record after record, each when the record before it is committed (P46).
 //!
 //! ```text
-//!   Call::Restore ──► part ──► part ──► end ──► what it came to when it was applied ──► the caller
+//!   Call::Restore ──► part ──► part ──► end ──► its outcome when it was applied ──────► the caller
 //!                      │        │        └─ no verdict ─────────────────────────────► unknown
 //!                      └────────┴─ refused, deposed, too late ──► surely nothing ───► the caller
 //!                                                └──► a record that clears away what is staged
@@ -22,14 +22,15 @@ use crate::protocol::{Refusal, Verdict};
 use crate::store::{Guard, Reason, Reply, Rule, Steps, ending, give_up_restore};
 use crate::types::{Entry, Epoch, Payload, Span, Time, WallTime};
 
-/// No snapshot is taken while a restore goes on, and its staged parts are held in memory. The largest document has a thousand steps, and
+/// An attempt is given up after `WITHIN`, or after `STEP_WITHIN` for each of its steps if that is longer, because no snapshot
+/// is taken while a restore goes on, and its staged parts are held in memory. The largest document has a thousand steps, and
 /// over slow links a step takes less than half a second. A backup may have more steps.
 const WITHIN: Span = Span::millis(10 * 60 * 1000);
 const STEP_WITHIN: Span = Span::millis(500);
-/// A number that no restore has: the record that clears up gives up whichever restore is staged.
+/// A number that no restore has. The record that clears up has this number, and gives up any restore that is staged.
 const NONE: u64 = 0;
 
-/// The restore under way. There is one document at a time.
+/// The restore under way. One document is restored at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Restores {
     under_way: Option<Restoring>,
@@ -131,8 +132,9 @@ impl Restores {
         }
     }
 
-    /// The reason to refuse the next step. A step that adds a document may overrule more than the journal has room for (P48), or make the
-    /// state larger than it may be (P55). The last step must pass the guard again: data may have been written meanwhile (P57).
+    /// The reason to refuse the next step. A step that adds a document may override more values than the journal has room for
+    /// (P48), or make the state larger than it may be (P55). The last step must pass the guard again: data may have been
+    /// written meanwhile (P57).
     fn is_forbidden(&self, desk: &Desk) -> Option<Reason> {
         let limits = &desk.node().settings().limits;
         let Restoring { steps, guard, .. } = self.under_way.as_ref()?;
@@ -245,7 +247,7 @@ fn guarded(desk: &Desk, guard: Guard) -> Option<Reason> {
     replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
 }
 
-/// The stamp of a record that would be written now.
+/// The wall time in the stamp that a record written now would get.
 fn wall(desk: &Desk) -> WallTime {
     desk.node().stamp(desk.now).unwrap_or_default().wall
 }

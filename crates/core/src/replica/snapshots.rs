@@ -1,5 +1,5 @@
-//! The plan of snapshots: when one is due, and what it must hold. One is due at every boundary, at most one is being written, and the
-//! newest due one is next (P26).
+//! The plan of snapshots: when one is due, and what it must contain. One is due at every boundary, at most one is being
+//! written, and the newest due one is next (P26).
 //!
 //! ```text
 //!    newest            running               due
@@ -61,8 +61,8 @@ impl SnapshotPlan {
         self.beyond.extend(keys);
     }
 
-    /// A boundary has been reached.
-    /// A boundary that no snapshot was taken of is passed over: the next snapshot has its changes as well.
+    /// A boundary has been reached. An earlier one that is still due gets no snapshot: the next snapshot has its changes as
+    /// well.
     pub fn due(&mut self, meta: SnapshotMeta, origin: Index, store: Store) {
         self.boundary = (meta.index(), store);
         self.upto_due.extend(self.beyond.drain(..));
@@ -101,7 +101,7 @@ impl SnapshotPlan {
                 // come since.
                 self.whole &= !self.running_whole;
             }
-            // Keys that were not written are due again with the next boundary.
+            // Keys that were not written are due again with the next snapshot.
             None if mutant::is_on(Mutant::FailedKeysForgotten) => {}
             None => self.upto_due.extend(keys.iter().flat_map(|keys| keys.iter().cloned())),
         }

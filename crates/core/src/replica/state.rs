@@ -223,8 +223,7 @@ impl Replica {
     fn propose_round(&mut self) {
         let (entries, reads) = self.desk.take_round();
         if !entries.is_empty() {
-            // Each record was shown to `Node::refusal` before it entered the round, and the protocol has had no input
-            // since.
+            // Each record passed `Node::refusal` before it entered the round, and the protocol has had no input since.
             let last = self.desk.node().last().index + entries.len() as Index;
             self.step_protocol(Input::Propose(entries));
             if self.desk.node().last().index < last {
@@ -270,9 +269,9 @@ impl Replica {
         }
     }
 
-    /// The time when the next snapshot may start. A peer's snapshot that is still to be installed would take the place of a newer one.
-    /// And while the disk lacks this node's promise, a snapshot with records of that epoch would look as if the disk had lost the
-    /// promise.
+    /// The time when the next snapshot may start. None starts while a peer's snapshot is still to be installed, because the
+    /// installation would replace the newer one. None starts while the disk lacks this node's promise: a snapshot with
+    /// records of that epoch would look as if the disk had lost the promise.
     fn next_snapshot(&self) -> Time {
         let node = self.desk.node();
         let installs = node.is_installing() && !mutant::is_on(Mutant::SnapshotBeforeInstalled);
@@ -371,8 +370,8 @@ impl Replica {
                 let checkpoint = Checkpoint { index: record.index(), digest };
                 self.desk.inputs.push_back(Input::Digest(checkpoint));
                 self.snapshots.due(self.desk.versions.meta().clone(), self.desk.versions.origin(), store);
-                // All states that this node keeps have grown out of the boundary, so its rows can move to the level
-                // that they share.
+                // All states that this node keeps have grown out of the boundary, so the boundary's rows can move to the
+                // level that all of them share.
                 self.desk.versions.settle(self.snapshots.boundary_mut());
             }
         }
@@ -440,7 +439,7 @@ impl Replica {
         self.desk.committed()
     }
 
-    /// The index of the newest override.
+    /// The index of the newest restore or merge.
     pub fn origin(&self) -> Index {
         self.desk.versions.origin()
     }

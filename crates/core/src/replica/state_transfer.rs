@@ -10,7 +10,7 @@ use crate::protocol::{After, Envelope, Fault, Impasse, Input, Message, SnapshotM
 use crate::store::{Key, Print};
 use crate::types::{Digest, Index, NodeId, Owner, Position, Record, Vector};
 
-// Sending states to other nodes (P33, P34), and taking in whole states (P26).
+// Sending states to other nodes (P33, P34).
 
 pub fn send_merge(desk: &mut Desk, to: NodeId, base: Vector, after: After) {
     let epoch = desk.node().vote().promise.epoch;
@@ -20,7 +20,7 @@ pub fn send_merge(desk: &mut Desk, to: NodeId, base: Vector, after: After) {
 
 pub fn send_override(desk: &mut Desk, to: NodeId, term: Term, base: Vector, after: After) {
     // A node that is brought up to this state applies the records behind it, and would lack the parts that are staged for them. The core
-    // sends this output again later. A merge needs no such check: the merged state replaces the state that is handed in, including its
+    // sends this output again later. A merge needs no such check: the merged state replaces this one later, including its
     // staged parts.
     if desk.committed().is_restoring() {
         return;
@@ -66,7 +66,7 @@ struct TakingIn {
 /// A prepared result is valid as long as this holds.
 #[derive(Clone, Copy, Debug)]
 enum Basis {
-    /// A merge: the elder's state is still this one. Records about its holds may be written meanwhile.
+    /// A merge: the elder's state is still this one. Records about holds of the service may be written meanwhile.
     State(Print),
     /// An override: the log still ends here, and that decides the result.
     Log(Position),
@@ -100,7 +100,7 @@ impl Transfers {
 
 // States of other nodes are taken in: merges and overrides (P33, P34). Meanwhile the node goes on with everything else (P49).
 // ```text
-//   message, difference ──► the protocol would take it ──► Out::Prepare       the state costs a few pointers
+//   message, difference ──► the protocol would take it ──► Out::Prepare       a copy of the state costs a few pointers
 //                                                              │ run, in parallel to all that goes on here
 //   the protocol takes it ◄── it is still valid, the node is at rest ◄── In::Prepared
 // ```
@@ -121,7 +121,7 @@ impl Transfers {
         (self.brought, self.prepared) = (None, None);
     }
 
-    /// Prepares one state at a time. A state that comes meanwhile is sent again.
+    /// Prepares one state at a time. A state that comes meanwhile is dropped, and its sender sends it again.
     fn prepare(
         &mut self,
         desk: &mut Desk,
@@ -173,8 +173,8 @@ impl Transfers {
 
     fn take(&mut self, desk: &mut Desk, envelope: Envelope, prepared: Box<Prepared>) -> Option<Input> {
         let overrides = matches!(envelope.message, Message::Override { .. });
-        // An unsound state would end this node if it were taken. Where peers prove nothing, any process may have sent it, so it is
-        // dropped (P51).
+        // An unsound state would end this node if it were taken. Where peers do not prove who they are, any process may have
+        // sent it, so it is dropped (P51).
         let unsound = !desk.node().settings().peers_prove && !prepared.is_sound(overrides);
         let over = journal_is_over(desk, &prepared);
         if unsound || over.is_some() {
@@ -236,7 +236,8 @@ impl Transfers {
     /// The disk follows the state that has just resulted.
     pub fn rebase_disk(&mut self, desk: &mut Desk, snapshots: &mut SnapshotPlan) -> Option<DiskWrite> {
         let Some(Rebase { meta, origin, chain, changes }) = self.rebase.take() else {
-            // If the state was odd or could not be read, the replica has that reason to end already, and the first reason counts.
+            // If the state had diverged or could not be read, the replica has that reason to end already, and the first
+            // reason counts.
             desk.end(End::Broken("the log restarts without a merge"));
             return None;
         };
@@ -252,14 +253,15 @@ fn uncommitted(desk: &Desk) -> Vec<Record> {
     desk.node().log().records().filter(|record| record.index() > upto).cloned().collect()
 }
 
-/// Whether a merge has to wait. The hold is renewed while a merge is prepared, and the record of that is not committed at once.
+/// Whether a merge has to wait. The hold is renewed while a merge is prepared, and the record that renews it is not committed
+/// at once.
 fn waits_for_rest(desk: &Desk, taking_in: &TakingIn) -> bool {
     let held = desk.node().log().holds_of_service().held_by(Owner::Merge);
     matches!(taking_in.basis, Basis::State(_)) && desk.node().is_open() && held && !desk.node().is_at_rest()
 }
 
-/// Whether the prepared result still holds for taking this state in. Rows that a merge rewrites stand in the epoch that the merge opens,
-/// where no record ever is.
+/// Whether the prepared result still holds for taking this state in. Rows that a merge rewrites stand at `at`, in the epoch
+/// that the merge opens. No record ever stands there, so an `at` below the merge does no harm.
 fn stands(desk: &Desk, basis: Basis, at: Position, taking: &Taking) -> bool {
     if mutant::is_on(Mutant::StalePreparation) {
         return true;

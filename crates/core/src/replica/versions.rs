@@ -26,7 +26,7 @@ pub struct Versions {
     committed: Store,
     /// The protocol's part of the committed state.
     meta: SnapshotMeta,
-    /// The index of the newest override: snapshots are numbered from there.
+    /// The index of the newest restore or merge: snapshots are numbered from there.
     origin: Index,
     /// The number of records from one boundary to the next.
     every: u64,
@@ -149,7 +149,8 @@ impl Versions {
     /// takes in the whole batch before it looks at the state.
     pub fn commit(&mut self, record: &Record, batch: &[Record]) -> Result<Committed, Unreadable> {
         let effect = match self.version_of(record) {
-            // The last record of the version is in the batch, too. Otherwise another leader's records may stand in the place of some.
+            // The last record of the version is in the batch, too. Otherwise another leader's records may yet take the place
+            // of some of the version's records.
             Some(version) if holds(batch, version.last) => {
                 let effect = version.effects.pop_front().expect("it begins with this record");
                 if version.effects.is_empty() {

@@ -33,7 +33,7 @@ impl Acquiring {
         self.is_named_by(held) && (self.wanted.elect || held.claim.admits(&self.wanted.claim))
     }
 
-    /// Everybody can read the name, so the name alone proves nothing (P53).
+    /// Every client can read the name, so the name alone proves nothing (P53).
     pub fn is_named_by(&self, held: &Role) -> bool {
         held.claim.instance == self.wanted.claim.instance
     }

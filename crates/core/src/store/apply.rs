@@ -15,8 +15,8 @@ use crate::types::{Entry, KeyedCall, Payload, Position, Record, Stamp, Text, Wal
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub outcome: Result<Reply, Rejection>,
-    /// Each entry that was written or removed, in order, including remembered calls. A snapshot of the difference has to look
-    /// up these entries. An entry that a batch changes twice is listed twice.
+    /// Each entry that was written or removed, in order, including remembered calls. A snapshot that writes only the changes
+    /// has to look up these entries. An entry that a batch changes twice is listed twice.
     pub changes: Vec<Key>,
     /// The lease events of this record.
     pub events: Vec<LeaseEvent>,
@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// The bounds are rewritten in every leader's first record, because a snapshot of a safe-mode state has none.
+    /// Every leader's first record counts the bounds as changed, because a snapshot of a safe-mode state has none.
     fn keep_merge_metadata(&mut self, entry: &Entry, changes: &mut Vec<Key>) {
         let Some(merging) = self.merging_mut() else { return };
         match entry {

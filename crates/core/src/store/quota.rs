@@ -12,7 +12,7 @@ use crate::types::{Position, Stamp, Text};
 pub struct Quota<'a> {
     /// The limit for all rows together.
     pub most: u64,
-    /// Limits for the documents of some areas: the part of a key up to its first slash.
+    /// Limits for the documents of some areas: the part of a key up to and including its first slash.
     pub areas: &'a [(Text, u64)],
 }
 

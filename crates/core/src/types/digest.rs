@@ -27,7 +27,7 @@ impl Digest {
     }
 }
 
-/// `9c1f03aa00000000`; with a later computation than that of the first builds, `2.9c1f03aa00000000`.
+/// `9c1f03aa00000000` for version 1, `2.9c1f03aa00000000` for a later version.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.version != 1 {
@@ -37,7 +37,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Text without a version is of the first computation: the first builds wrote no version.
+/// Text without a version has version 1: the first builds wrote no version.
 impl FromStr for Digest {
     type Err = std::num::ParseIntError;
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The same bytes go to disk and to every peer.
+/// Text that is shared, never copied: the same bytes go to disk and to every peer.
 pub type Text = Arc<str>;
 
 /// A node's index in the topology. Of two nodes, the one with the lower index is the elder. Zero means no node.

@@ -108,9 +108,8 @@ impl FromStr for Position {
     }
 }
 
-/// The history that indexes belong to. A cluster that has restored the data of another cluster starts a new history there: a
-/// revision or a place in the feed that a client remembers from the other cluster is not valid here (P60). Zero: this has not
-/// happened.
+/// The history that indexes belong to. A cluster that restores the data of another cluster starts a new history: a revision
+/// or a place in the feed that a client remembers from the other cluster is not valid in it (P60). Zero is the first history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct History(u32);
 

@@ -14,22 +14,22 @@ pub struct Format(pub u16);
 
 /// The newest format that this binary reads. 1: the first record types. 2: documents that end, and tokens. 3: writes in the
 /// name of a role (P59). 4: the last step of a restore that raises the last token or begins a history (P57, P60). A record
-/// that an earlier build would refuse or read otherwise needs the next number, or that build stops or
-/// diverges (C31).
+/// that an earlier build would refuse or read differently needs the next number. Otherwise that build stops or diverges
+/// (C31).
 pub const FORMAT: Format = Format(4);
 
-/// A client's command, opaque to the protocol: the seed's `type|JSON`.
+/// A client's command, opaque to the protocol. The log has it as `type|JSON`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Payload {
     pub kind: u16,
     pub format: Format,
-    /// The call that this command answers, so that a retry of it is recognised.
+    /// The call that this command carries out, so that a retry of the call is recognised.
     pub call: Option<KeyedCall>,
     pub text: Text,
 }
 
-/// A client's `Idempotency-Key` and the request, as hashes; and the caller, as a short hash, because room is made for callers
-/// with few calls (P52). The caller is zero if it is not known.
+/// Hashes of a client's `Idempotency-Key`, of the request and of the caller. The hash of the caller is short, and zero if the
+/// caller is not known. It is there because a full table drops the calls of the callers that have most (P52).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyedCall {
     pub key: u128,
@@ -38,8 +38,8 @@ pub struct KeyedCall {
 }
 
 impl KeyedCall {
-    /// Whether another call is an attempt of the same call. The caller is not compared: a retry may come from another address.
-    /// The key is a hash that covers the principal, so a retry of another principal never has the same key (P52).
+    /// Whether both are attempts of the same call. The caller is not compared: a retry may come from another address. The key
+    /// is a hash that covers the principal, so a retry of another principal never has the same key (P52).
     pub fn is_attempt_of(&self, other: &KeyedCall) -> bool {
         (self.key, self.body) == (other.key, other.body)
     }
@@ -59,7 +59,7 @@ pub enum Entry {
     Lead {
         founding: Option<Box<Founding>>,
     },
-    /// Names the disk of a member that is learning (P10).
+    /// Gives the member's place in the roster to this disk (P10).
     Rejoin {
         node: NodeId,
         incarnation: Incarnation,
@@ -78,8 +78,8 @@ pub enum Entry {
     Members {
         members: Members,
     },
-    /// Every disk of the topology has had every record up to here. The data that distinguishes sides below this position is
-    /// dropped (P35).
+    /// Every disk of the topology has had every record up to here. Merge metadata up to this position is dropped, except the
+    /// journal (P35).
     Settled {
         upto: Position,
     },
@@ -203,14 +203,14 @@ impl LeaseName {
         }
     }
 
-    /// Whether the log records that this lease went past half its ttl (P40). It does not for documents: a document's row has
-    /// the written value and its position, and only a write changes it.
+    /// Whether the log records that this lease went past half its ttl (P40). It does not do so for documents: a document's
+    /// row has the written value and its position, and only a write changes the row.
     pub fn ages(&self) -> bool {
         !matches!(self, LeaseName::Doc(_))
     }
 }
 
-/// The lease as the log has it. The leader decides by its own clock when it ends.
+/// The lease as the log has it. The leader decides by its own clock when the lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The token of this grant: another token means another lease. A document's token is the index of its last write.

@@ -52,8 +52,8 @@ impl Span {
 }
 
 impl WallTime {
-    /// The year 2200. Clocks that show more are not believed: between this value and the greatest of all numbers, tokens can be
-    /// granted for another fifty years at one a microsecond (P30).
+    /// The year 2200. Clocks that show more are not believed. Between this value and `NUMBER_MOST` there are enough numbers
+    /// to grant one token a microsecond for another fifty years (P30).
     pub const MOST: WallTime = WallTime(7_258_118_400_000_000);
 }
 

@@ -1,8 +1,8 @@
 //! The records that a history includes: for each epoch, the highest index.
 //!
 //! A state that includes a record includes everything that its leader's log had before it. So a vector is closed downwards, two
-//! vectors join by the greater index of each epoch, and "nothing of mine is unknown to you" is a comparison of vectors, however
-//! often and in whatever order sides have met.
+//! vectors join by the greater index of each epoch, and "nothing of mine is unknown to you" is a comparison of vectors, no
+//! matter how often and in which order sides have met.
 //!
 //! For example, after two sides went on alone from 5.1@40 (P34 has the drawing):
 //!
@@ -21,7 +21,7 @@ use super::position::{Epoch, Index, Misspelt, Position, number};
 /// counter at random, in steps of this size.
 pub const BEGINNING: u64 = 1 << 20;
 
-/// The highest included index of each epoch. Records that every disk of the topology has had together are stored as a few
+/// The highest included index of each epoch. Records that every disk of the topology has had are stored as a few settled
 /// stretches instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vector {
@@ -37,7 +37,7 @@ struct Settled {
 }
 
 impl Settled {
-    /// In an epoch below the top every index counts as covered: every disk has had whatever was written there.
+    /// In an epoch below the top every index counts as covered: every disk has had everything that was written there.
     fn covers(self, position: Position) -> bool {
         let below = position.epoch < self.top.epoch && position.epoch.counter >= self.first;
         below || (position.epoch == self.top.epoch && position.index <= self.top.index)
@@ -86,8 +86,7 @@ impl Vector {
         epochs.chain(other.settled.iter().map(|settled| settled.top)).all(|position| self.covers(position))
     }
 
-    /// A stretch is named by its first counter: of two with the same one, the one that reaches further includes the
-    /// other.
+    /// A stretch is identified by its first counter: of two stretches with the same one, the longer includes the other.
     pub fn join(&mut self, other: &Vector) {
         for (epoch, index) in &other.epochs {
             self.note(Position::new(*epoch, *index));
@@ -116,8 +115,8 @@ impl Vector {
         self.epochs.retain(|epoch, _| *epoch >= upto.epoch);
         for next in stretches {
             match self.settled.last_mut() {
-                // A disk that begins alone draws a counter at least one beginning away, and a step aside is at most
-                // half of one (P36). So stretches with no more than half of one between them are of one
+                // A disk that begins alone draws a counter at least one beginning away, and the gap that a later claim leaves
+                // is at most half of one (P36). So stretches that are at most half a beginning apart belong to the same
                 // beginning.
                 Some(last) if next.first <= last.top.epoch.counter.saturating_add(BEGINNING / 2) => {
                     if reaches(next.top) > reaches(last.top) {

@@ -1,7 +1,7 @@
 //! One writer that never gives up, and the time it had to wait: each gap between two acknowledged writes.
 //!
-//! There is a *lane* for each node, which asks that node alone. A follower answers 421 instead of passing the write
-//! on, so a lane never waits for another node than its own. One lane at a time writes continuously. The others stand
+//! Each node has a *lane*, which sends requests to that node alone. A follower answers 421 instead of passing the
+//! write on, so a lane never waits for any node but its own. One lane at a time writes continuously. The others stand
 //! by, and try every 5 ms as soon as writes fail or the last acknowledgement is 10 ms old. A node that refuses, hangs
 //! or is gone delays no other lane. So a gap ends when the cluster serves again, and not when a client has given up
 //! on a dead node.
@@ -127,7 +127,7 @@ async fn tell(shared: &Shared, printer: &mut Printer<'_, impl Write>) -> std::io
     }
 }
 
-/// Notices when the system does not give this process the processor.
+/// Notices when the system gives this process no processor time.
 async fn beat(shared: &Shared) {
     loop {
         shared.watch().tick(Instant::now());

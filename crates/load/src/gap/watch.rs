@@ -10,7 +10,7 @@ use super::super::tally::{Errors, Kind};
 /// cluster under load. If it is not, the other nodes are asked in vain, which costs them little.
 const STAND_BY: Duration = Duration::from_millis(10);
 
-/// The interval at which this process checks whether it gets the processor.
+/// The interval at which this process checks whether it gets processor time.
 pub const TICK: Duration = Duration::from_millis(5);
 
 /// The bound of events that are not printed yet. They are printed after each event, so more only accumulate while the
@@ -46,7 +46,7 @@ pub struct Gap {
     pub length: Duration,
     /// When the gap began, for comparison with other records.
     pub wall: SystemTime,
-    /// The longest time within the gap in which this process itself did not get the processor.
+    /// The longest time within the gap in which this process itself got no processor time.
     pub client_late: Duration,
 }
 
@@ -128,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Must be called every `TICK`. It is late if this process does not get the processor.
+    /// Must be called every `TICK`. A late call means that this process got no processor time.
     pub fn tick(&mut self, now: Instant) {
         let late = now.saturating_duration_since(self.last_tick).saturating_sub(TICK);
         self.late = self.late.max(late);

@@ -9,7 +9,7 @@ pub enum Malformed {
     StatusLine,
     Header,
     HeadTooLong,
-    /// The length of the body is no number, or is given twice.
+    /// The length of the body is not a number, or is given twice.
     Length,
     /// A transfer coding other than `chunked`.
     Coding,

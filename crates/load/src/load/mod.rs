@@ -132,7 +132,8 @@ fn start_streams(
     workers
 }
 
-/// A number for this run. With the same number, the idempotency keys would return another run's results.
+/// A number for this run alone. Two runs with the same number would use the same idempotency keys, and the second
+/// would get the results of the first.
 fn run_number() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Rng::new(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40).next()

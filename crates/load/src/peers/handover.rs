@@ -17,8 +17,8 @@ use super::op::Op;
 /// The time limit of a call: longer than any wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time until a waiter that was started is in the queue. etcd checks ten times a second for watchers that have
-/// come late, so a shorter wait would measure that check.
+/// The time that a new waiter has to enter the queue. etcd checks ten times a second for watchers that have come
+/// late, so a shorter wait would measure that check.
 const IN_LINE: Duration = Duration::from_millis(150);
 
 const LOCK: &str = "bench-handed";

@@ -13,7 +13,7 @@ const SYNC: i32 = 9;
 
 const ANY_VERSION: i32 = -1;
 
-/// The permission of all users for everything.
+/// The bit mask of all permissions.
 const ALL_PERMISSIONS: i32 = 31;
 
 pub fn int(out: &mut Vec<u8>, number: i32) {

@@ -1,4 +1,4 @@
-//! Eldest beside other systems, in one run by one generator: the same loop, the same keys and values, the same
+//! Eldest and other systems, measured in one run by one generator: the same loop, the same keys and values, the same
 //! counting.
 //!
 //! Only the protocol differs (`eldest`, `etcd`, `zookeeper`, `redis`). Each one is written here as bytes, so that the

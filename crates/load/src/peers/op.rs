@@ -26,7 +26,7 @@ pub enum Op<'a> {
     },
 }
 
-/// The trouble of an operation that a system does not have.
+/// The trouble with an operation that a system does not have.
 pub fn unsupported() -> Trouble {
     Trouble { fate: Fate::Rejected, code: "unsupported".into(), status: None }
 }

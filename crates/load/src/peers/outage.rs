@@ -28,8 +28,8 @@ use super::op::Op;
 /// The number of lanes for each node. A lane that waits in vain does not keep the others from trying.
 const LANES: usize = 4;
 
-/// The time that a lane waits for an answer. It is many times what a write takes. The lanes of a node end their waits
-/// in turn.
+/// The time that a lane waits for an answer. It is many times what a write takes. The lanes of a node start at
+/// different times, so that their waits end at different times.
 const PATIENCE: Duration = Duration::from_millis(240);
 
 /// The pause between two writes of a lane. Without it the measurement would be a load itself.

@@ -146,7 +146,7 @@ impl Files {
         Ok(if_there(self.names(dir))?.unwrap_or_default())
     }
 
-    /// Makes a durable copy. Only its name is not durable yet.
+    /// Copies a file. The copy is durable when this returns, except for its name.
     pub fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let copy = self.create(to)?;
         copy.write_at(&self.read(from)?, 0)?;

@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Real;
 
-/// When this process or the machine has reached its limit of open files, other files are closed sooner or later: connections
-/// of clients, as a rule. This error says nothing about the disk, so the program waits until it is over. Otherwise clients
+/// When this process or the machine has reached its limit of open files, some files are closed sooner or later, usually
+/// clients' connections. This error says nothing about the disk, so the program waits until it is over. Otherwise clients
 /// could end a node by opening connections, because any error of the disk is final. Every operation that opens a file goes
 /// through here.
 fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
@@ -160,7 +160,7 @@ pub enum How {
     Read,
     /// Opens an existing file for reading and writing.
     Write,
-    /// Creates an empty file, and replaces an existing one.
+    /// Creates an empty file, or empties an existing one.
     Create,
     /// Creates a file, which must not exist.
     CreateNew,

@@ -40,7 +40,8 @@ impl Encoder {
         self.incoming = incoming;
     }
 
-    /// Returns `None` if a snapshot is to be installed without its files: a replica only installs a snapshot that it received.
+    /// Returns `None` if a snapshot is to be installed without its files. This does not happen: a replica only installs a
+    /// snapshot that it received.
     pub fn job(&mut self, write: DiskWrite) -> Option<Job> {
         Some(match write {
             DiskWrite::Vote(vote) => Job::Vote(vote),
@@ -73,8 +74,8 @@ impl Encoder {
         Job::Rebase(Rebase { boundary, rows: Box::new(SnapshotRows(order)), whole })
     }
 
-    /// The boundary after this record. Returns `None` if the log no longer has the record: its checksum is not known then,
-    /// and no snapshot can be taken there.
+    /// The boundary after the last record of `meta`. Returns `None` if the log no longer has that record: then its checksum is
+    /// not known, and no snapshot can be taken there.
     pub fn boundary(&self, meta: &SnapshotMeta, origin: Index) -> Option<Boundary> {
         let chain = self.lines.chain_at(meta.index())?;
         Some(Boundary { meta: meta.clone(), chain, origin })

@@ -1,4 +1,4 @@
-//! The difference between two states, as one node sends it to another.
+//! A state transfer as text, in the form in which one node sends it to another.
 //!
 //! ```text
 //! eldest-difference 1 part 000000009c1f03aa {"epoch":…}     `part` or `whole`; digest and boundary of the sender's state
@@ -6,12 +6,12 @@
 //! end 1 9c1f03aa                                            number of lines; crc32 of every byte before its digits
 //! ```
 //!
-//! The boundary tells the receiver which history it takes over, and the digest is that of the sender's whole state, also for
-//! a part. So an override that was worked out against another state is found: its result does not have that digest. A merge
-//! makes a new state, for which no digest is known.
+//! The boundary tells the receiver which history it takes over. The digest is that of the sender's whole state, even if only
+//! a part is sent. So an override that was computed against another state is detected: its result does not have that digest.
+//! A merge makes a new state, for which no digest is known.
 //!
-//! The receiver reads the text as it arrives, and uses no part of it before the last line: only that shows that all of it is
-//! there.
+//! The receiver reads the text as it arrives, and uses no part of it before the last line, which shows that the text is
+//! complete.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -25,14 +25,14 @@ use crate::store::{self, Difference, Loader, Unreadable};
 use crate::types::Digest;
 
 const NAME: &str = "eldest-difference 1";
-/// An entry that is not in the difference does not exist. The receiver drops what it has.
+/// An entry that is not in the state transfer does not exist, and the receiver drops its own.
 const WHOLE: &str = "whole";
-/// An entry that is not in the difference is unchanged for the receiver.
+/// An entry that is not in the state transfer stays as the receiver has it.
 const PART: &str = "part";
-/// As in a snapshot: no call that a node accepts comes near this length.
+/// The bound is that of a snapshot: no call that a node accepts comes near this length.
 const LINE_BYTES_MOST: usize = 64 << 20;
 
-/// A difference, and the boundary of the sender's state.
+/// A state transfer, with the boundary and the digest of the sender's state.
 #[derive(Debug)]
 pub struct SentDifference {
     pub boundary: Boundary,
@@ -40,7 +40,7 @@ pub struct SentDifference {
     pub difference: Difference,
 }
 
-/// The reason why a difference is refused as a whole.
+/// The reason why a state transfer is refused as a whole.
 #[derive(Debug)]
 pub enum BadDifference {
     Head,
@@ -96,8 +96,8 @@ impl SentDifference {
         out.end(count)
     }
 
-    /// The length of the text in bytes. The text is made once for it and thrown away: the sender needs the length before it
-    /// sends the first byte, and a copy of the text could be as large as the state.
+    /// The length of the text in bytes. The text is generated once only to count it: the sender needs the length before it
+    /// sends the first byte, and a stored text could be as large as the state.
     pub fn length(&self) -> u64 {
         let mut counting = Counting(0);
         self.write(&mut counting).expect("counting lines cannot fail");
@@ -169,12 +169,12 @@ impl Receiving {
         Ok(())
     }
 
-    /// The difference, once its last line has matched. Before that no entry may be used: the checksum comes last.
+    /// The state transfer, if its last line has matched. No entry may be used before that, because the checksum comes last.
     pub fn finish(self) -> Result<SentDifference, BadDifference> {
         match self.head {
             Some(Head { whole, digest, boundary }) if self.ended && self.pending.is_empty() => {
                 let difference = Difference::loaded(whole, self.loader).map_err(BadDifference::Entry)?;
-                // This is checked here, because the core cannot undo a difference once it has received it.
+                // This is checked here, because the core cannot undo a state transfer once it has received it.
                 match boundary.meta.vector.as_ref().is_some_and(|vector| difference.is_within(vector)) {
                     true => Ok(SentDifference { boundary, digest, difference }),
                     false => Err(BadDifference::Stray),

@@ -1,5 +1,5 @@
-//! A writer that also computes the checksum of everything written. Differences and backups end with the same last line as a
-//! snapshot, so the same script checks all three.
+//! A writer that also computes the checksum of everything written. State transfers and backups end with the same last line
+//! as a snapshot, so the same script checks all three.
 
 use std::io::{self, Write};
 

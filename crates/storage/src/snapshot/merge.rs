@@ -65,8 +65,8 @@ impl Merge {
         let mut writer = FileWriter::create(file.files(), file.path(), &self.head)?;
         let whole = self.head.from == 0;
         while let Some(row) = rows.advance()? {
-            // A deletion goes once nothing older is left that could have the key. Before that it must stay, or the key would
-            // come back.
+            // A deletion is dropped only from a whole state, where no older file can have the key. Until then it must stay,
+            // or the key would come back.
             if !whole || row.value().is_some() {
                 writer.row(row.line())?;
             }

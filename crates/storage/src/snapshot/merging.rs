@@ -40,7 +40,7 @@ impl Merging {
         Ok(Merging { sources, table: String::new(), key: String::new() })
     }
 
-    /// The next row. `None` means that every file was good to its end: only then may the rows before be relied on, because
+    /// The next row. `None` means that every file was good to its end: only then can the earlier rows be relied on, because
     /// the checksum of a file comes last.
     pub fn advance(&mut self) -> Result<Option<&Row>, SnapshotError> {
         self.leave_place()?;

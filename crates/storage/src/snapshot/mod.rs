@@ -2,7 +2,7 @@
 //!
 //! A snapshot is due every few writes, so it must cost as much as the change and not as much as the store. Therefore
 //! `Snapshots::add` writes one small file, the first file of a chain is a whole state, and merges in the background keep the
-//! chain short. A file never changes after it got its name.
+//! chain short. A file never changes once it has its name.
 //!
 //! ```text
 //!  00000002/                                                      a generation: one chain

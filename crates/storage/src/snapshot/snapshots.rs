@@ -1,7 +1,7 @@
 //! The chain in use: files are added to it and merged in it, and it can be replaced.
 //!
-//! Every change takes effect at one rename: of a file into the generation, or of a folder to the next generation. The memory
-//! here follows after that. If the rename fails, the chain is as it was.
+//! Every change takes effect at one rename: of a file into the generation, or of a folder to the next generation. The state in
+//! memory changes only after it. If the rename fails, the chain is as it was.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Snapshots {
     room: SnapshotFolder,
     generation: Generation,
     pub(super) chain: Vec<Piece>,
-    /// Files that are bad or out of reach. They are in the way of future files.
+    /// Files that are bad or out of reach. Future files could need their names.
     bad: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub struct Opening {
     pub bad: Vec<Flaw>,
 }
 
-/// The rows of a frozen state. They are read when they are written, and again if there was no room.
+/// The rows of a frozen state. They are read from it while they are written to disk, and again if there was no room.
 pub trait Rows: fmt::Debug + Send {
     /// All rows, or the changes since the newest snapshot; sorted by table and key.
     fn changes(&self, whole: bool) -> Box<dyn Iterator<Item = Change<'_>> + '_>;
@@ -66,8 +66,8 @@ impl Snapshots {
         }
         let found = survey(files, dir)?;
         if !found.chain.is_empty() {
-            // A process that gave these names may have died before they were durable. Now other files are removed because these
-            // exist.
+            // The process that gave these names may have died before they were durable. They must be durable before other files
+            // are removed because of them.
             files.sync_dir(&found.generation.folder(dir))?;
             files.sync_dir(dir)?;
         }

@@ -33,7 +33,7 @@ pub(super) fn survey(files: &Files, dir: &Path) -> Result<Survey, SnapshotError>
     let unfinished = names_in_dir.iter().filter(|name| name.ends_with(UNFINISHED));
     survey.leftovers.extend(unfinished.map(|name| dir.join(name)));
     if survey.bad.is_empty() {
-        // The newer generation is complete, so an installation finished except for the removal of this one.
+        // The newer generation is complete, so an installation finished except for the removal of the older ones.
         survey.leftovers.extend(generations.iter().map(|old| old.folder(dir)));
     }
     Ok(survey)
@@ -86,8 +86,8 @@ impl Survey {
     }
 }
 
-/// A file that the medium has lost is a bad file, which the log or a peer can make up for. Any other error says nothing about
-/// the file: the start fails, and no good file is given up for it.
+/// A file that the medium cannot read is a bad file, which the log or a peer can make up for. Any other error says nothing
+/// about the file: the start fails instead of giving up a file that may be good.
 fn flaw(error: SnapshotError) -> Result<Flaw, SnapshotError> {
     match error {
         SnapshotError::Bad(flaw) => Ok(flaw),

@@ -15,8 +15,8 @@ const LEVEL_0_BYTES: u64 = 4 << 10;
 /// Files from 1 GiB on are all in the last level, so that the number of files is bounded for every size.
 const LEVELS: usize = 8;
 
-/// The whole state is rewritten once the changes since are this part of it (one in `WHOLE_SHARE`): then a start reads half as
-/// much again as it must, and the rewrites write at most three times the size of the changes.
+/// The whole state is rewritten once the changes since are this part of it (one in `WHOLE_SHARE`): then a start reads at most
+/// half as much again as it must, and the rewrites write at most three times the size of the changes.
 const WHOLE_SHARE: u64 = 2;
 
 /// The whole state is not rewritten while the changes are smaller than this and fewer than `FAN_IN`. Otherwise every write to a
@@ -62,8 +62,8 @@ fn due_level(chain: &[Size]) -> Option<Range<usize>> {
     None
 }
 
-/// The level of each file, or of a newer file if that is greater. So tiers only decrease, and small files between large ones do
-/// not pile up. Returns `None` for a file that is claimed.
+/// The level of each file, or of a newer file if that is greater. So tiers only decrease towards newer files, and small files
+/// between large ones do not pile up. Returns `None` for a file that is claimed.
 fn tiers(changes: &[Size]) -> Vec<Option<usize>> {
     let mut greatest = 0;
     let tier = |size: &Size| {

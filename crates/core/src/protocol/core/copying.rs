@@ -83,9 +83,8 @@ impl Core {
         }
     }
 
-    /// Answers the pull of a candidate. A node answers if it promised that very claim, whether it leads or not; otherwise it does not.
-    /// After a later promise this log may hold records of a later epoch, which that candidate must not take
-    /// (I11).
+    /// Answers the pull of a candidate if this node's promise is for that very claim, even if this node waits for the candidate
+    /// no longer. After a later promise this log may hold records of a later epoch, which that candidate must not take (I11).
     pub fn on_pull(&mut self, from: NodeId, term: Term, after: Position) {
         if term != self.journal.promise() || term.epoch.leader != from {
             return;
@@ -115,8 +114,8 @@ impl Core {
     }
 
     /// Accepts a snapshot. A snapshot holds only what is committed, so it never takes back what is committed here (I7).
-    /// If the log holds the snapshot's last record, the log stays: the records behind the snapshot may have
-    /// been acknowledged, and a shorter log would be found forgetful (P27).
+    /// If the log holds the snapshot's last record, the log stays: the records behind the snapshot may have been acknowledged,
+    /// and the leader would find that a shorter log has forgotten them (P27).
     pub fn take_snapshot(&mut self, meta: SnapshotMeta) {
         let index = meta.index();
         if index <= self.journal.commit() && !mutant::is_on(Mutant::SnapshotGoesBack) {

@@ -56,8 +56,9 @@ impl Core {
         }
     }
 
-    /// Later such a disk hears of counters that other nodes have reached, and its former life may have led in the next counter. If it goes
-    /// on from its own promise, it knows its epochs and takes no step. The step is small beside a beginning: 2^34 steps fit below 2^53.
+    /// The gap that a disk which may have forgotten its epochs leaves before a later claim: it may have led in the counter after
+    /// one that other nodes have reached. If it goes on from its own promise, it knows its epochs and needs no gap. The gap is
+    /// small next to a beginning: 2^34 gaps fit below 2^53.
     fn step_aside(&self) -> u64 {
         const STEPS: u64 = BEGINNING / 2;
         let roster = self.log().roster();
@@ -68,7 +69,8 @@ impl Core {
         if remembers || own || blind { 0 } else { 1 + (self.boot.0 >> 24) % STEPS }
     }
 
-    /// From its first claim this disk knows every epoch that it may have led. This is stored with that claim's promise.
+    /// From its first claim on, this disk knows every epoch that it may have led. That fact is stored with the promise of that
+    /// claim.
     pub fn note_beginning(&mut self) {
         if self.settings.is_available() && !self.is_blank() {
             self.journal.note_admitted();
@@ -78,7 +80,7 @@ impl Core {
 
 // The times that a merge may take.
 impl Core {
-    /// The time for which the service may stay down for a coordinator that has died.
+    /// The time for which the service may stay down if the leader that merges dies.
     pub fn merge_hold(&self) -> Span {
         self.settings.timing.window.times(2)
     }

@@ -42,7 +42,7 @@ impl Core {
         others.into_iter()
     }
 
-    /// The other members whose votes count.
+    /// The voters except this node.
     pub fn other_voters(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me();
         self.voters().filter(move |node| *node != me)
@@ -158,9 +158,9 @@ impl Core {
         self.is_voter(node) && (self.log().roster().knows(node, incarnation) || any)
     }
 
-    /// Notes that this disk is part of a cluster from now on, and that its log has counted it: it is not let in a second time (P10).
-    /// In available mode the node that lets this disk in may not know which epochs the disk once led. There the disk's own beginning
-    /// settles that (P36).
+    /// Notes that this disk is part of a cluster from now on and, if its log counts it, that it is not let in a second time
+    /// (P10). In available mode the node that lets this disk in may not know which epochs the disk once led. So there only a
+    /// founder's disk is marked here; another disk is marked by its own first claim (P36).
     pub fn note_formed(&mut self) {
         let seat = self.log().roster().seat(self.me()).filter(|seat| seat.incarnation == self.incarnation);
         let anybody = !self.settings.is_available() || mutant::is_on(Mutant::AdmittedKnowsItsEpochs);
@@ -174,8 +174,9 @@ impl Core {
     }
 }
 
-/// A cluster with at most this many founders listens first (P9): of a cluster of five two disks may be lost at a time. With three
-/// founders, all three disks would have to be lost, out of seven.
+/// With at most this many founders, a blank node listens for a cluster first (P9). Two founders may both lose their disks in a
+/// cluster that has grown to five, and would then found another one. Three founders are a minority only in a cluster of seven or
+/// more.
 const LISTENING_FOUNDERS: usize = 2;
 
 // A cluster is founded once (P9), by nodes that are all blank.
@@ -185,7 +186,7 @@ impl Core {
         if mutant::is_on(Mutant::FormByMajority) {
             return yes.len() + 1 >= self.quorum();
         }
-        // The nodes that have added this node since need not stand in its topology file.
+        // The nodes that have added this node since may be missing from its topology file.
         let by_order = self.forming_without.is_some() || mutant::is_on(Mutant::FormDeaf);
         let listens = self.listens_for_a_cluster() && !mutant::is_on(Mutant::FoundWithoutListening);
         if !by_order && (self.hears_cluster || listens) {
@@ -196,15 +197,17 @@ impl Core {
             && yes.len() + 1 >= self.quorum()
     }
 
-    /// Whether this node, if it is blank, lets others found a cluster with it: it may have heard of a cluster that they have not heard of.
-    /// An operator's order overrides this (P9).
+    /// Whether this node may promise anything to a candidate in that condition. A blank candidate founds a cluster. Then this
+    /// node must be blank as well, and in safe mode it must not have heard of a cluster, which the candidate may not know. An
+    /// operator's order overrides what it has heard (P9).
     pub fn may_found(&self, condition: Condition) -> bool {
         let unasked = self.settings.is_available() || mutant::is_on(Mutant::FoundsWithOthers);
         let by_order = condition == Condition::Ordered || self.forming_without.is_some();
         !condition.is_blank() || (self.is_blank() && (by_order || unasked || !self.hears_cluster))
     }
 
-    /// Founders agree only after each has listened: the candidate may have been removed meanwhile, and hear no node (P9).
+    /// Whether this node has to listen before it agrees to found a cluster. Each founder listens itself: the candidate may have
+    /// been removed from a cluster meanwhile, and then hears no node of it (P9).
     pub fn founds_too_early(&self, condition: Condition) -> bool {
         let founds = condition == Condition::Blank && !self.settings.is_available();
         founds && self.listens_for_a_cluster() && !mutant::is_on(Mutant::AgreeWithoutListening)
@@ -216,7 +219,7 @@ impl Core {
         self.is_blank() && self.members().len() <= listening && self.mono() < self.listens_until
     }
 
-    /// Whether others come before that candidate even if its index is lower (P20, P21).
+    /// Whether others come before that candidate even if its id is lower (P20, P21).
     pub fn ranks_last(&self, candidate: NodeId, condition: Condition) -> bool {
         condition == Condition::Held || self.peers.is_on_hold(candidate, self.mono())
     }

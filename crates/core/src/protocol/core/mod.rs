@@ -1,6 +1,7 @@
-//! The state and the operations that a node has in every role: what it must not forget, what it knows of other nodes, and its outputs. The
-//! core knows no rules of a role; the roles pass in what they need. The journal says what must be durable before a message leaves. `send`
-//! and `send_acknowledgement` ask the journal, and so does a caller that needs other durability (I9).
+//! The state and the operations that a node has in every role: what it must not forget, what it knows of other nodes, and its
+//! outputs. The core knows no rules of a role: if an operation depends on a role, the role passes in what the operation needs.
+//! The journal says what must be durable before a message leaves. `send` and `send_acknowledgement` ask the journal, and so does
+//! a caller that needs other durability (I9).
 
 mod copying;
 mod histories;
@@ -47,8 +48,8 @@ pub struct Core {
     pub epochs: Epochs,
     /// An operator has ordered that the cluster forms without these nodes (P9).
     pub forming_without: Option<BTreeSet<NodeId>>,
-    /// A blank node listens until this time for a cluster that it may belong to already (P9). That is two beats after
-    /// the start: the leader of such a cluster beats every member.
+    /// A blank node listens until this time for a cluster that it may belong to already (P9). That is two beats after the start:
+    /// the leader of such a cluster sends beats to every member.
     listens_until: Time,
     /// This node has heard a node of a cluster.
     pub hears_cluster: bool,
@@ -168,7 +169,7 @@ impl Core {
         self.log().holds_of_service().any()
     }
 
-    /// Whether the service is held and everything before the hold is committed: no write is in flight any more.
+    /// Whether the service is held for a merge and the whole log is committed: no write is in flight any more.
     pub fn is_at_rest(&self) -> bool {
         let held = self.log().holds_of_service().held_by(Owner::Merge);
         self.journal.commit() == self.last().index && held
@@ -228,8 +229,9 @@ impl Core {
         }
     }
 
-    /// Answers the writes of a node that no longer leads. Under `ack = all` it learns that a record is committed, not which nodes hold it,
-    /// and the caller asked for the latter. It also does not know what a snapshot covers.
+    /// Answers the writes that this node accepted while it led. It now learns that a record is committed, but not which nodes
+    /// have it on disk, and under `ack = all` the caller asked for that. It also cannot tell whether a snapshot includes the
+    /// write itself. In both cases the outcome is unknown.
     pub fn answer_committed_by_leader(&mut self, upto: Index) {
         let unknown = self.settings.ack == Ack::All && !mutant::is_on(Mutant::AckAllWhenDeposed);
         self.decide(upto, |core, position, stands| match stands && !unknown {
@@ -241,7 +243,8 @@ impl Core {
 
 // Leases that other nodes may rely on.
 impl Core {
-    /// Grants the lease that the leader asks for, since the leader relies on it. The lease is on disk before the answer leaves (P11).
+    /// Grants the lease that the leader asks for, not the one configured here: the leader relies on what it asked for. The lease
+    /// is on disk before the answer leaves (P11).
     pub fn grant(&mut self, to: NodeId, epoch: Epoch, lease: Span) {
         let (now, own) = (self.mono(), self.settings.timing.lease);
         let most = if mutant::is_on(Mutant::GrantsByConfiguration) { own } else { LEASE_MOST };
@@ -251,7 +254,8 @@ impl Core {
             true => Span::ZERO,
             false => self.grants.longest(now),
         };
-        // The stored lease falls only once no leader relies on this node for longer; it does not fall a little with each beat.
+        // The stored lease falls in one step, once no leader relies on this node for longer than usual. It does not fall a
+        // little, with a write, at each beat.
         let (stored, usual) = (self.journal.vote().lease, lease.max(own));
         let longest = usual.max(others);
         if longest > stored || (longest < stored && longest == usual) {
@@ -328,7 +332,7 @@ impl Core {
         }
     }
 
-    /// `held`: other nodes pass over this node for a while (P20).
+    /// `held`: other nodes have this node on hold (P20).
     pub fn condition(&self, held: bool) -> Condition {
         match () {
             () if self.is_blank() && self.forming_without.is_some() => Condition::Ordered,
@@ -339,7 +343,7 @@ impl Core {
         }
     }
 
-    /// A question as it is sent. Only the node that is asked knows its number (P51).
+    /// The message that asks a question. Only the node that it goes to knows the number of the question (P51).
     pub fn question(&self, to: NodeId, ask: u64, standing: Standing) -> Message {
         Message::Willing { ask: self.settings.numbers_from(to) + ask, standing }
     }

@@ -39,7 +39,7 @@ impl Leading {
         self.handing = Some(HandingOver { heir, request, until });
     }
 
-    /// Starts the takeover by a returning elder that has been up, caught up and off its hold for a while.
+    /// Starts the takeover by a returning elder that has been up for a while, has caught up and is not on hold (P19).
     pub(super) fn consider_takeover(&mut self, core: &Core) {
         let never = core.settings.takeover == Takeover::Never;
         if never || !self.opened || self.handing.is_some() {
@@ -96,7 +96,7 @@ impl Leading {
             && !core.peers.is_refused(heir)
     }
 
-    /// The next leader: the lowest index that could lead; nodes on hold come last (P4, P20).
+    /// The next leader: the lowest id among the nodes that could lead; nodes on hold come last (P4, P20).
     pub fn best_heir(&self, core: &Core) -> Option<NodeId> {
         let heirs = core.other_voters().filter(|heir| self.can_inherit(core, *heir));
         heirs.min_by_key(|heir| (core.peers.is_on_hold(*heir, core.mono()), *heir))

@@ -32,8 +32,9 @@ impl Leading {
         }
     }
 
-    /// A disk that the log does not know, because it is a replacement or was doubtful, takes its member's seat as a learner (P10). If the
-    /// disk before it had a vote, taking that vote is a change of members. In available mode no decision counts disks.
+    /// A disk that the log does not know, because it is a replacement or was doubtful, takes its member's place in the roster as
+    /// a learner (P10). If the disk before it had a vote, a change of members takes that vote away first. In available mode no
+    /// decision counts disks.
     pub(super) fn let_disks_in(&mut self, core: &mut Core) {
         if !self.may_write(core) {
             return;
@@ -55,8 +56,8 @@ impl Leading {
         }
     }
 
-    /// A learner gets its vote once it has caught up. Before that it would be one of the voters, and could
-    /// hold up every commit (P43, `Mutant::VotesUntaught`).
+    /// A learner gets its vote once it has caught up. With an earlier vote it would be one of the voters, and could hold up every
+    /// commit (P43, `Mutant::VotesUntaught`).
     pub(super) fn promote_learner(&mut self, core: &mut Core) {
         if !self.may_write(core) || !self.may_change(core) {
             return;
@@ -153,7 +154,7 @@ impl Leading {
         Ok(core.members().iter().map(there).collect())
     }
 
-    /// Whether a majority of the others answers. A leader that has just begun has not heard all of them yet.
+    /// Whether a majority of the voters without that node answers. A leader that has just begun has not heard all of them yet.
     fn is_carried_without(&self, core: &Core, id: NodeId) -> Result<(), MembersRefusal> {
         let voters: Vec<NodeId> = core.voters().filter(|voter| *voter != id).collect();
         let live = voters.iter().filter(|voter| self.is_live(core, **voter)).count();
@@ -177,8 +178,8 @@ impl Leading {
         node == core.me() || (heard && self.peer_counts(core, node) && !core.peers.is_refused(node))
     }
 
-    /// Whether the node's disk holds the record that let it in, so that it would give promises. In a young log a node is near the end with
-    /// nothing on its disk.
+    /// Whether the node's disk holds the record that let it in, so that it would give promises. In a young log a node can be near
+    /// the end although nothing is on its disk.
     fn is_seated(&self, core: &Core, id: NodeId, peer: &Peer) -> bool {
         let seat = core.log().roster().seat(id).filter(|seat| seat.incarnation == peer.incarnation);
         let matched = self.progress.get(&id).map_or(0, |progress| progress.matched);
@@ -197,8 +198,8 @@ impl Leading {
         all.filter(|(id, incarnation)| self.may_be_let_in(core, *id, *incarnation)).collect()
     }
 
-    /// Whether this is a disk that the log does not know and has never known. A disk that says that it was let in, although another disk
-    /// has its seat, has been replaced. So has a disk that the log once knew: a disk is let in once (P10).
+    /// Whether this is a disk that the log does not know and has never known. A disk that says that it was let in has been
+    /// replaced if another disk has its place in the roster. So has a disk that the log once knew: a disk is let in once (P10).
     fn may_be_let_in(&self, core: &Core, id: NodeId, incarnation: Incarnation) -> bool {
         let roster = core.log().roster();
         let counted = core.peers.get(id).is_some_and(|peer| peer.admitted);

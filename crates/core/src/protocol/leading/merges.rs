@@ -2,7 +2,7 @@
 
 use crate::types::{NodeId, Position, Time, Vector};
 
-/// The merges of a leader. They go on when it has to begin a greater epoch, because it follows no node in between (P34).
+/// The merges of a leader. They go on when the leader has to begin a greater epoch, because it follows no node in between (P34).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Merges {
     /// Another leader, whose side this leader is to merge.
@@ -21,7 +21,7 @@ pub struct Merges {
 pub(super) struct Meeting {
     pub(super) other: NodeId,
     pub(super) next_send: Time,
-    /// The meeting is given up if the other leader is not heard until this time.
+    /// The meeting is given up at this time, unless the other leader is heard again before.
     pub(super) until: Time,
     /// The meeting is called off at this time, even if the other leader is heard (P48).
     pub(super) comes_off_by: Time,

@@ -10,7 +10,8 @@ use crate::types::{Entry, NodeId, Owner, Position, Span, Stamp, Time, Vector, Wa
 
 // The meeting: the elder asks, the younger sends its state, and the service is held.
 impl Leading {
-    /// That node leads too, and its log includes `vector`. The elder of the two leaders merges the other side, one side at a time.
+    /// That node leads too, and `vector` is the vector of its log. The elder of the two leaders merges the other side, one side
+    /// at a time.
     pub fn meet_if_elder(&mut self, core: &mut Core, other: NodeId, vector: &Vector) {
         let now = core.mono();
         // If this log includes the other's, there is nothing to merge: those nodes join after the next beat
@@ -24,7 +25,7 @@ impl Leading {
         let until = now + core.merge_hold();
         let may_begin = self.opened && self.handing.is_none();
         match &mut self.merges.meeting {
-            // This also applies before the epoch opens: a meeting that lapsed then would begin again, with its full patience.
+            // This also applies before the epoch opens: otherwise the meeting would lapse and begin again with its full patience.
             Some(meeting) if meeting.other == other => meeting.until = until,
             None if may_begin => {
                 let comes_off_by = now + core.impasses.patience(other, core.merge_patience());
@@ -68,7 +69,7 @@ impl Leading {
         }
     }
 
-    /// While a merge waits for the disk there is no deadline: the disk's answer makes the merge go on.
+    /// While a merge waits for the disk or for commits it has no deadline: the input that ends the wait makes the merge go on.
     pub(super) fn merging_deadline(&self, core: &Core) -> Time {
         let waits = core.journal.is_full() || !core.is_at_rest();
         self.merges.next_send().filter(|_| !waits).unwrap_or(Time::NEVER)
@@ -131,9 +132,10 @@ impl Leading {
 
 // The merge, and its effects.
 impl Leading {
-    /// Whether to merge the state that this node was sent. It fits if its base is included in this log, and if no write is in flight here.
-    /// It must have been asked for since this node last followed or merged, and since anything was settled: the disk that older data comes
-    /// from may be lost, and its history counts as known (P34).
+    /// Whether to merge the state that this node was sent. The state must have been made for no more than this log includes, it
+    /// must bring something new, and no write may be in flight here. This node must have asked for it since it last followed or
+    /// merged, and since it last settled anything: older data may be from a disk that is lost, and that the others have settled
+    /// without (P34).
     pub fn takes_in(&self, core: &Core, from: NodeId, base: &Vector, theirs: &Vector) -> bool {
         let own = core.own_vector();
         let leads = self.opened && self.handing.is_none();
@@ -178,9 +180,10 @@ impl Leading {
         self.merges = merges;
     }
 
-    /// Lifts the hold of the merge once every node that is heard has the merged state. The leader waits for a node that cannot take it in
-    /// time no longer than the hold lasts. A leader that has merged nothing waits for no node: the hold was made by an earlier leader, and
-    /// would last its full time again with each new leader, since cluster time stands still between them (P17).
+    /// Lifts the hold of the merge once every node that is heard has the merged state. For a node that cannot take the state in
+    /// time, the leader waits only as long as the hold lasts. A leader that has merged nothing waits for no node: the hold was
+    /// made by an earlier leader, and would last its full time again with each new leader, since cluster time stands still
+    /// between them (P17).
     fn lift_merge_hold(&mut self, core: &mut Core) {
         let held = core.log().holds_of_service().held_by(Owner::Merge);
         let waits = self.merges.merged || mutant::is_on(Mutant::MergeHoldInherited);

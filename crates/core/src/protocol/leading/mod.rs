@@ -319,7 +319,7 @@ impl Leading {
         digest.and_then(|checkpoint| self.compare_digest(core, from, checkpoint))
     }
 
-    /// The time at which this round was sent, if that is still of use. Rounds follow each other without a gap.
+    /// The time at which this round was sent, if it is still kept. Rounds follow each other without a gap.
     fn sent_at(&self, round: u64) -> Option<Time> {
         let (oldest, _) = self.sent.front()?;
         let place = usize::try_from(round.checked_sub(*oldest)?).ok()?;
@@ -362,8 +362,8 @@ impl Leading {
         now >= self.leases_until
     }
 
-    /// The end of the lease that a majority grants this leader (P11). It counts from the sending of the
-    /// beats: the followers count from the arrival, which is later, so their grants last longer (C5).
+    /// The end of the lease that a majority grants this leader (P11). It counts from when the beats were sent. The followers
+    /// count from when the beats arrived, which is later, so their grants last longer (C5).
     fn lease_until(&self, core: &Core) -> Option<Time> {
         let now = core.mono();
         let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {
@@ -415,13 +415,13 @@ impl Leading {
         (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
     }
 
-    /// The time at which nothing will have been committed for too long.
+    /// The time at which this leader counts as stuck if nothing is committed before.
     fn stuck_at(&self, core: &Core) -> Time {
         let patience = core.settings.timing.stuck_after();
         self.behind_since.map_or(Time::NEVER, |since| since + patience)
     }
 
-    /// The time at which no majority will have been heard for too long.
+    /// The time at which this leader counts as cut off if it does not hear a majority before.
     fn loses_majority_at(&self, core: &Core) -> Time {
         let heard = self.reached(core, core.mono(), |progress| progress.answered_at);
         let since = heard.unwrap_or_default().max(self.since).max(core.woke_at);
@@ -435,8 +435,8 @@ impl Leading {
             || (promise.epoch == self.term.epoch && promise.claim != self.term.claim)
     }
 
-    /// Ends the leadership; the caller sets the next role. Writes that reached the log keep waiting for the
-    /// record that will stand in their place (P15); reads are refused.
+    /// Ends the leadership; the caller sets the next role. Writes that reached the log keep waiting until it is known which
+    /// record is committed at their index (P15); reads are refused.
     pub fn leave(&mut self, core: &mut Core, cause: Cause) {
         let refusal = Refusal::NotLeader { leader: None };
         for read in std::mem::take(&mut self.reads) {

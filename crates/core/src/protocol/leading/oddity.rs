@@ -49,8 +49,8 @@ impl Leading {
         lately.map(|(node, _)| *node).collect()
     }
 
-    /// The leader has counted answers to its own beats, and only their receivers know the numbers of these beats. So if the leader is odd
-    /// itself, it has found that itself; no other node's word decides it (P51).
+    /// The leader has counted answers to its own beats, and only their receivers know the numbers of these beats. So if the
+    /// leader itself has diverged, it has found that out from answers that it asked for, and not from an unasked message (P51).
     fn send_away(&self, core: &mut Core, odd: Vec<NodeId>) -> Option<Exit> {
         let me = core.me();
         let itself = odd.contains(&me);
@@ -68,7 +68,7 @@ impl Leading {
         }
     }
 
-    /// Answers that node's question with "odd", if the node is odd or has forgotten something. Returns whether it did.
+    /// Answers that node's question with `Message::Odd` if the node has diverged or forgotten something. Returns whether it did.
     pub fn answers_odd(&self, core: &mut Core, from: NodeId, ask: u64) -> bool {
         let odd = self.ballots.is_odd(from, core.quorum()) || self.has_forgotten(core, from);
         if odd {

@@ -49,8 +49,7 @@ impl Leading {
         bytes: usize,
     ) -> Option<Refusal> {
         let limits = &core.settings.limits;
-        // The accepted part of the same batch counts, too: otherwise eight proposals at once pass a bound of
-        // one.
+        // The accepted part of the same batch counts, too: otherwise eight proposals at once would pass a bound of one.
         let many = core.last().index + records - core.journal.commit() >= limits.uncommitted;
         let large = core.journal.uncommitted_bytes() + bytes >= limits.uncommitted_bytes;
         let is_clients = !clears_up || mutant::is_on(Mutant::GiveUpIsRefused);
@@ -107,8 +106,8 @@ impl Leading {
         let (now, patience) = (core.mono(), core.settings.timing.dead_after);
         let voters = self.progress.iter().filter(|(node, _)| core.is_voter(**node));
         let alive = voters.filter(|(node, progress)| {
-            // A new leader has heard no node: at first every voter counts as alive, or a write would not wait
-            // for it (P15).
+            // A new leader has heard no node yet. At first every voter counts as alive: otherwise a write would not wait for a
+            // voter that is alive (P15).
             let heard = progress.answered_at.max(self.since);
             heard + patience > now && !core.peers.is_refused(**node)
         });

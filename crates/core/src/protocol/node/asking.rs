@@ -79,8 +79,8 @@ impl Node {
         }
     }
 
-    /// If peers do not prove who they are, this node asks the leader whether it has said so. The question is out of turn, under a number
-    /// that no round of questions has.
+    /// If peers do not prove who they are, this node asks the leader whether the message is its own. The question is out of turn,
+    /// under a number that no round of questions has.
     pub(super) fn on_odd(
         &mut self,
         from: NodeId,

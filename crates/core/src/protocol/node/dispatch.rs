@@ -19,7 +19,7 @@ impl Node {
         if self.has_slept(now.mono) && !mutant::is_on(Mutant::SleepIsSilence) {
             self.core.woke_at = now.mono;
         }
-        // A monotonic clock does not go back; if one does, time stands still until it has caught up.
+        // A monotonic clock does not go back. If one does, this node's time stands still until the clock has caught up.
         self.core.now = Now { mono: now.mono.max(self.core.now.mono), wall: now.wall };
         self.dispatch(input);
         if !self.core.stopped {
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Has the leader carry this out. A node that does not lead refuses, and names the leader.
+    /// Carries out a request if this node leads. A node that does not lead refuses, and names the leader.
     fn ask_leader(&mut self, request: RequestId, does: impl FnOnce(&mut Leading, &mut Core)) {
         let refusal = Refusal::NotLeader { leader: self.leader() };
         match &mut self.role {

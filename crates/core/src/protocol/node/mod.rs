@@ -184,7 +184,7 @@ impl Node {
             Some(Exit::StepsDown(cause)) => self.step_down(cause),
             Some(Exit::HandsOver(certificate, request)) => self.yield_to(certificate, request),
             Some(Exit::IsOdd) => {
-                // Waiting reads are refused, and the resignation is put out, before the node stops.
+                // Waiting reads are refused, and the resignation is sent, before the node stops.
                 self.step_down(Cause::Odd);
                 match mutant::is_on(Mutant::OddLeaderGoesOn) {
                     true => self.core.stop_if_proven(Fault::Odd),

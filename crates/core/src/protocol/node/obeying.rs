@@ -28,8 +28,8 @@ impl Node {
             self.core.send(from, Message::Stale { promise });
             return false;
         }
-        // The leader has ended this epoch and its lease. A late message of it must not bring it back (P16,
-        // P18).
+        // The leader has ended this epoch and its lease. A late message of that leader must not bring them
+        // back (P16, P18).
         if self.core.epochs.is_over(term.epoch) {
             return false;
         }

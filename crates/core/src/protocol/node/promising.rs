@@ -147,8 +147,8 @@ impl Node {
         }
     }
 
-    /// Keeps the claim, or the elder's if there are several (P8), and probes whether the leader lives (C28).
-    /// If its port refuses, the claim can be approved without the candidate having to ask again.
+    /// Keeps the claim, or the elder's if there are several (P8), and probes whether the leader lives (C28). If the leader's port
+    /// refuses, the claim can be approved without the candidate having to ask again.
     fn keep_pending(&mut self, from: NodeId, claim: Claim) {
         let kept = self.pending.as_ref().filter(|pending| self.is_still_wanted(pending));
         if kept.is_none_or(|pending| from <= pending.from) {

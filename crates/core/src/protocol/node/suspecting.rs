@@ -32,7 +32,8 @@ impl Node {
             if another_disk || mutant::is_on(Mutant::NewProcessVoidsGrants) {
                 self.core.grants.void(from, envelope.incarnation);
             }
-            // The grant stands: the message may be a late one of an older life, and the process that relies on the grant may live.
+            // The grant stands: the message may be a late one from an older boot, and the process that relies on the grant may
+            // live.
             self.suspect_if_leader(from, Cause::NewProcess);
         }
     }
@@ -60,8 +61,8 @@ impl Node {
         }
         self.core.epochs.end(epoch);
         let promise = self.core.promise();
-        // `void` ends all grants to that leader on that disk, so none of them may be of a later epoch: this
-        // message may be late, and that node may lead again. No grant is of an epoch above the promise.
+        // `void` ends all grants to that leader on that disk. This message may be late, and that node may lead again, so `void`
+        // is called only if no grant can be of a later epoch. No grant is of an epoch above the promise.
         if epoch >= promise {
             self.core.grants.void(from, self.core.disk_of(from));
         }

@@ -37,9 +37,8 @@ impl Node {
         }
     }
 
-    /// The leader has ended its lease before it sent the certificate, so its grant from this node is void:
-    /// the heir's own `lease_left` need not wait for it (P11). The certificate is repeated; only the first
-    /// starts a claim.
+    /// The leader has ended its lease before it sent the certificate, so its grant from this node is void: the heir need not wait
+    /// for that grant (P11). The certificate is repeated; only the first one starts a claim.
     pub(super) fn on_certificate(&mut self, from: NodeId, certificate: Certificate) {
         let core = &mut self.core;
         let current = certificate.epoch == core.promise() && certificate.epoch.leader == from;

@@ -133,7 +133,7 @@ impl Claiming {
         }
     }
 
-    /// The pull is asked for again as well, because its answer may have been lost.
+    /// Repeats the claim, and the pull as well, because the answer to the pull may have been lost.
     fn repeat(&mut self, core: &mut Core) {
         self.next_send = core.mono() + core.settings.timing.declare;
         self.pulling_from = None;
@@ -161,7 +161,8 @@ impl Claiming {
         let votes = core.own_vote_count() == 1 || mutant::is_on(Mutant::LearnerLeads);
         let may_lead = self.condition.is_blank() || (core.has_seat() && votes);
         if !may_lead {
-            // The log that this node has pulled says that another disk has its seat (P10), or that it is only a learner (P43).
+            // The log that this node has pulled says that another disk has this node's place in the roster (P10), or that this
+            // node is only a learner (P43).
             return Tally::Lost;
         }
         let backing = self.backing(core);
@@ -207,7 +208,7 @@ impl Claiming {
         backing
     }
 
-    /// Leads once its log ends exactly at the newest position of the nodes that promised (P6, C9). The records that it
+    /// The node leads once its log ends exactly at the newest position of the nodes that promised (P6, C9). The records that it
     /// pulls may show that some of the approvals do not count: then the claim is no longer won.
     fn lead_or_pull(&mut self, core: &mut Core, next_send: Time) -> ClaimOutcome {
         let backing = self.backing(core);
@@ -244,9 +245,9 @@ impl Claiming {
             false => LEASE_MOST,
         };
         self.refused.remove(&from);
-        // The rest of the lease counts from the arrival, which is later than the sending: this node may wait
-        // too long, never too short (I4). A larger number than `LEASE_MOST` is cut to it: no lease is longer
-        // (P50).
+        // The rest of the lease counts from when the approval arrives, which is later than when it was sent: this node may
+        // wait too long, but never too short a time (I4). A longer span than `LEASE_MOST` is cut to it, because no lease is
+        // longer (P50).
         let approval = Approval { incarnation, last, lease_until: core.mono() + lease_left.min(most) };
         if self.approvals.insert(from, approval).is_none() {
             core.event(Event::Backed { epoch: self.term.epoch, by: from });

@@ -34,7 +34,7 @@ pub struct Seeking {
     /// Since this time a majority would approve this node (P4).
     winnable_since: Option<Time>,
     after_start: bool,
-    /// Other nodes say since this time that this node was removed, by a record up to this index (P43).
+    /// The time at which another node first said that this node was removed, and the `as_of` of the last such message (P43).
     removed: Option<(Time, Index)>,
     /// Available mode: this node heard a leader whose log lacks some of this node's records (P32).
     stands_apart: bool,
@@ -44,7 +44,8 @@ pub struct Seeking {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Known {
     standing: Standing,
-    /// The time at which it last answered a question of this node: only an answer proves both directions (P4).
+    /// The time at which that node last answered a question of this node: only an answer proves that messages pass in both
+    /// directions (P4).
     answered: Option<Time>,
     assent: Assent,
 }
@@ -53,7 +54,7 @@ struct Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Assent {
     pub yes: bool,
-    /// The other node passes over this node for a while (P20).
+    /// The other node has this node on hold (P20).
     pub held: bool,
 }
 
@@ -143,8 +144,8 @@ impl Seeking {
         self.stands_apart = true;
     }
 
-    /// Another node says that this node has been removed. That node may know less than others, which have made this node a member again.
-    /// Those others have `dead_after` to be heard.
+    /// Another node says that this node has been removed. That node may lag behind others that have made this node a member
+    /// again: those others have `dead_after` to be heard.
     pub fn on_removal(&mut self, now: Time, as_of: Index) {
         self.removed.get_or_insert((now, as_of)).1 = as_of;
     }
@@ -205,8 +206,8 @@ impl Seeking {
         };
         let term = core.own_term(counter);
         let condition = self.condition(core);
-        // The counter is drawn before this: the mark says that the disk knows its epochs, and that it draws
-        // no further beginning. The mark comes before the promise, whose write stores it (P36).
+        // This comes after the counter is drawn, because it marks the disk as one that knows its epochs and draws no far counter
+        // again. It comes before the promise, whose write stores the mark (P36).
         core.note_beginning();
         core.raise_promise(term);
         if std::mem::take(&mut self.as_heir) {
@@ -306,9 +307,9 @@ impl Seeking {
         own.is_some_and(|own| self.asked.iter().any(|(number, at)| *number == own && *at + fresh >= now))
     }
 
-    /// Asks a node again that said no and now seeks a leader itself, or that has only now come up. If this node waited for the next
-    /// round of questions, its turn would pass to the next node in rank. A node is asked again only once per round: otherwise two nodes
-    /// that keep saying no would never stop asking.
+    /// Asks again a node that said no and now seeks a leader itself, or a node that has only now come up. If this node waited for
+    /// the next round of questions, its turn would pass to the next node in rank. A node is asked again only once per round:
+    /// otherwise two nodes that keep saying no would never stop asking.
     pub fn repeat_question(&mut self, core: &mut Core, node: NodeId, seeking_for: Span) {
         let now = core.mono();
         let (declare, patience) = (core.settings.timing.declare, core.settings.timing.stagger.0 / 4);
@@ -319,7 +320,8 @@ impl Seeking {
         }
         let unanswered_until = self.asked.back().map_or(now, |(_, at)| *at + Span(patience));
         if unknown && now < unanswered_until {
-            // The answer to a question just asked may still arrive; if it does not, the next round starts early.
+            // The answer to a question just asked may still arrive. If that node has only just begun to seek, the next round
+            // starts early.
             if seeking_for < declare {
                 self.next_ask = self.next_ask.min(unanswered_until);
             }
@@ -344,8 +346,8 @@ impl Seeking {
     }
 }
 
-/// Whether that node's promise would count. Among founders the promise of a founder counts; otherwise the promise of a disk
-/// that the log knows (P9, P10).
+/// Whether that node's promise would count. If this node is blank, the promise of a blank node counts, because both would be
+/// founders. Otherwise the promise of a disk that the log knows counts (P9, P10).
 fn is_of_use(core: &Core, node: NodeId, known: &Known) -> bool {
     if core.is_blank() {
         return known.standing.condition.is_blank();
@@ -398,14 +400,15 @@ impl Seeking {
     }
 }
 
-/// Ready nodes come first, each group ordered by index. Nodes that are held or not ready come last, but are not shut out.
+/// Nodes that are ready come first, each group in the order of ids. Nodes that are on hold or not ready come last, but are not
+/// shut out.
 type Turn = (bool, NodeId);
 
 // The rank of a candidate is how many others come before it (P4, P21).
 impl Seeking {
     /// The time at which the turn of this candidate comes: each rank waits one stagger longer (P4). In a blank cluster no client
-    /// waits for a leader yet, and processes that start together start some time apart. There each rank waits long enough for the
-    /// elder before it to ask once more (P9).
+    /// waits for a leader yet, and processes that are started together come up some time apart. There each rank waits long enough
+    /// for the elder before it to ask once more (P9).
     fn turn(&self, core: &Core) -> Time {
         if self.incumbent || mutant::is_on(Mutant::NoRankWait) {
             return self.since;
@@ -450,8 +453,8 @@ impl Seeking {
         known.max().unwrap_or(0).max(core.last().index)
     }
 
-    /// Whether that node may still claim before others do: as far as this node knows it lives and may vote, and it
-    /// is not known to sit on the wrong side of a cut.
+    /// Whether that node may still claim before others do: as far as this node knows, it lives, may vote, and hears enough voters
+    /// to win.
     fn may_claim_earlier(&self, core: &Core, node: NodeId) -> bool {
         if node == core.me() {
             return core.may_lead() && !core.journal.is_full();
@@ -484,8 +487,8 @@ fn may_win(core: &Core, standing: &Standing) -> bool {
     standing.condition != Condition::Recovering && !(settled && alone)
 }
 
-// Available mode: electing without a majority (P31). The lowest live index among the nodes that hear each other
-// leads them. Safety does not depend on which nodes were asked: a merge brings back what a node misses here.
+// Available mode: electing without a majority (P31). Among the nodes that hear each other, the live one with the lowest id leads.
+// Safety does not depend on which nodes were asked: if a node is missed here, a merge later joins what it has written.
 impl Seeking {
     /// The dry run among the nodes that can be reached: every node has answered yes, or is known not to come along.
     fn has_gathered(&self, core: &Core) -> bool {
@@ -521,7 +524,7 @@ impl Seeking {
         known_dead || core.mono() >= self.since + patience
     }
 
-    /// The nodes whose approval a claim waits for during a moment.
+    /// Available mode: the nodes whose answer a claim waits for, for two beats at most.
     fn expected_voters(&self, core: &Core, by_certificate: bool) -> BTreeSet<NodeId> {
         let others = core.others().filter(|node| !core.peers.is_refused(*node));
         let comes = |node: &NodeId| match self.answered_lately(core, *node) {
@@ -544,7 +547,7 @@ pub struct Waits {
     pub to_form: bool,
     /// These nodes are silent.
     pub silent: Vec<NodeId>,
-    /// These nodes are heard, but their answers come too late to count (P4).
+    /// Messages of these nodes arrive, but no answer in time to count (P4).
     pub late: Vec<NodeId>,
     /// The disks of these nodes may have forgotten something; this node may be one of them. Without these nodes no majority is left that
     /// could let them in again (P10, P27).

@@ -130,8 +130,8 @@ impl Desk {
 
 // Events for readers of the feed.
 impl Desk {
-    /// A merge begins an epoch at once. Until the promise is on disk, the same node may begin that epoch again, with another state at the
-    /// same position. So the event waits for the promise.
+    /// A merge begins an epoch at once. Until the promise is on disk, this node may crash and begin the same epoch again,
+    /// with another state at the same position. So the event waits for the promise.
     pub fn flush_merge_event(&mut self) {
         if self.node.promise_is_durable() || mutant::is_on(Mutant::MergeToldAtOnce) {
             self.out.extend(self.untold.take().map(Out::Feed));
@@ -154,7 +154,8 @@ impl Desk {
         };
         match refusal {
             Refusal::NotLeader { .. } => self.not_leading(),
-            // Another leader's record stands in its place. The call never happens, and the caller may ask that leader.
+            // Another leader's record stands in the place of the call's record. The call never takes effect, and the caller
+            // may ask that leader.
             Refusal::Superseded => self.not_leading(),
             Refusal::HandingOver => Denied::HandingOver,
             Refusal::ServiceDown => Denied::ServiceDown { reason: self.reason_for_stop() },

@@ -127,7 +127,7 @@ impl Desk {
         !self.round.entries.is_empty() || !self.round.reads.is_empty()
     }
 
-    /// The round holds as many bytes as one batch should have.
+    /// Whether the round has as many bytes as one batch should have.
     pub fn has_full_round(&self) -> bool {
         self.round.bytes >= BYTES_MOST
     }

@@ -151,7 +151,8 @@ impl Roles {
         }
     }
 
-    /// An order that names the holder never waits, nor does a caller that has gone: no answer would reach it.
+    /// An operator's order that names the holder never waits. A caller that has gone does not wait, either: no answer would
+    /// reach it.
     fn may_wait(&self, desk: &Desk, acquiring: &Acquiring) -> bool {
         let wanted = &acquiring.wanted;
         !wanted.elect && desk.now.mono < wanted.until && !self.is_gone(acquiring.call)
@@ -192,7 +193,7 @@ impl Roles {
         }
         if let Some(best) = next.best {
             self.take_acquire(desk, best.ticket);
-            // If this waiter could not get the role, the next one can.
+            // If this waiter did not get the role, the next one gets its turn.
             self.falls_free(role.clone());
         }
     }
@@ -538,7 +539,7 @@ impl Roles {
         }
         if now >= self.leases.deadline() {
             let state = desk.versions.newest();
-            // Documents that end with these leases end in the same record, so they count for its size (P54).
+            // Documents that end with these leases end in the same record, so they count towards its size (P54).
             let due = self.leases.due_within(now, |name| state.ends_with(name));
             self.propose_due(desk, due);
         }

@@ -1,8 +1,8 @@
 //! The leader's knowledge of roles and processes, and of the calls that ask for one or renew one.
 //!
 //! All of this is in memory, and ends with the leadership. The log has the grants; renewals, ties and the queue are
-//! here alone (P38, P41). Calls are turns in a queue, not function calls, because one turn may cause another: a release
-//! frees a role, its first waiter is granted it, and a waiter whose time is over is answered.
+//! here alone (P38, P41). Calls are turns in a queue, not function calls, because one turn may cause another: a release frees
+//! a role, the first waiter gets it, and waiters whose time is over get an answer.
 
 mod granting;
 
@@ -95,7 +95,7 @@ impl Roles {
         self.callers.get(&call).is_some_and(|caller| caller.gone)
     }
 
-    /// A caller that has its answer waits no longer.
+    /// Forgets the callers that have got their answer.
     pub fn forget_answered(&mut self, out: &[Out]) {
         for output in out {
             if let Out::Answer(call, _) = output {

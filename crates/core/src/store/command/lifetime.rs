@@ -108,8 +108,7 @@ fn tether(with: &str, token: Option<u64>) -> Result<Tether, BadField> {
     fields::check_text(name, NAME_MOST).map_err(|error| error.within("with"))?;
     let name = Text::from(name);
     match (kind, token) {
-        // A role without a token would bind the document to whichever instance holds the role when the record is
-        // applied.
+        // A role without a token would bind the document to any instance that holds the role when the record is applied.
         ("role", None) => Err(BadField::new("token", Problem::Missing)),
         ("role", token) => Ok(Tether { lease: LeaseName::Role(name), token, secret: None }),
         ("process", token) => Ok(Tether { lease: LeaseName::Process(name), token, secret: None }),

@@ -1,4 +1,4 @@
-//! The commands of clients, and their form in the log: the seed's `type|JSON`.
+//! The commands of clients, and their form in the log: `type|JSON`.
 //!
 //! | type | command | JSON |
 //! |---|---|---|

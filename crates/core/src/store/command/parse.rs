@@ -50,7 +50,7 @@ pub enum Unreadable {
         table: &'static str,
         key: String,
     },
-    /// A line of a difference is malformed. Lines count from one.
+    /// A line of a state transfer is malformed. Lines count from one.
     Line(usize),
     /// Sides are to be merged, but this node is in safe mode.
     NotMergeable,

@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// The end of the election is judged by the stamp of the record, so every node judges alike, whatever its clock
+    /// The end of the election is judged by the stamp of the record, so every node judges alike, no matter what its clock
     /// shows.
     fn check_vote(&self, election: &Text, voter: &str, choice: &str, wall: WallTime) -> Result<(), Reason> {
         let (Some(found), Some(tally)) = (self.elections.get(election), self.votes.tally(election)) else {
@@ -127,7 +127,7 @@ impl Store {
         changes.push(changed.clone());
         if let Some(merging) = self.merging_mut() {
             let gone = matches!(operation, Operation::RemoveUser { .. } | Operation::DeleteDoc { .. });
-            // The tombstone is of a deletion that a client asked for, not of an end by itself (P54).
+            // The tombstone is of a deletion that a client requested, not of an expiry or an end with a lease (P54).
             let now = if gone { KeyChange::deleted(at) } else { KeyChange::Row(at) };
             merging.wrote(&changed, before, now, changes);
         }

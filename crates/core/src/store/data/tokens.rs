@@ -110,8 +110,8 @@ impl Store {
     }
 
     fn make_token(&mut self, new: &Arc<NewToken>, effects: &mut TokenEffects) {
-        // No leader counts tokens down: ended ones stay until another one is made, so the bound applies to those that
-        // are valid (P56). The time is the stamp's, so every node removes the same ones.
+        // No leader counts down the ttls of tokens: expired tokens stay until another token is created, so the bound applies
+        // to those that are valid (P56). The time is the stamp's, so every node removes the same tokens.
         let ended = self.access.iter().filter(|(_, token)| token.has_ended(effects.wall)).map(|(id, _)| *id);
         for id in ended.collect::<Vec<_>>() {
             self.drop_token(id, Gone::Ended, effects);

@@ -101,7 +101,8 @@ impl DocView {
         Some(lease_path(&bond.lease))
     }
 
-    /// Opaque to clients: the index of the record that last changed it, with its epoch in a mergeable state.
+    /// Opaque to clients: the index of the record that last changed the document, with its epoch in a
+    /// mergeable state, or with its history if that is not the first (`Store::rev`).
     pub fn rev(&self) -> &str {
         &self.rev
     }

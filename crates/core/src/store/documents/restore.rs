@@ -5,8 +5,8 @@
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
-//! The last step of a backup from elsewhere also has `"token":N`, after which no token up to N is granted (P57), and
-//! `"history":"5f3a9c01"`, the history that begins with it (P60).
+//! The last step of a backup from another cluster, or from an earlier time, may also have `"token":N`, after which no token
+//! up to N is granted (P57), and `"history":"5f3a9c01"`, the history that begins with it (P60).
 //!
 //! In available mode a document can also be added to the existing data (`union`). The last step is then
 //! `109|{"merge":7,"parts":2}`.
@@ -33,7 +33,7 @@ const END: u16 = 114;
 const MERGE: u16 = 109;
 
 /// The size of a part: small enough to apply between two heartbeats, and large enough that the cost of a record does not
-/// matter. An item that is larger is a separate part.
+/// matter. A larger item is a separate part.
 const PART_BYTES: usize = 256 << 10;
 /// The size limit of an item: a record must fit into a message between nodes.
 pub(super) const ITEM_BYTES_MOST: usize = 8 << 20;
@@ -79,8 +79,8 @@ pub struct Steps {
 pub struct Guard {
     /// The greatest token that the restored state has granted. The next token here must be greater.
     pub token: u64,
-    /// The time when the backup was written, by the clock of its node. Up to that time, at least, its cluster granted tokens by
-    /// its clocks.
+    /// The time when the backup was written, by the clock of its node. The clocks of its cluster had reached that time, so
+    /// tokens up to it may have been granted after the backup.
     pub time: WallTime,
     /// The operator asserts that no token was ever granted above this one.
     pub floor: Option<u64>,
@@ -99,7 +99,7 @@ impl Guard {
     }
 }
 
-/// Some records, with the size of their rows not counted.
+/// The steps alone, without the size of their rows.
 impl From<Vec<Payload>> for Steps {
     fn from(steps: Vec<Payload>) -> Steps {
         Steps { steps, ..Steps::default() }
@@ -320,7 +320,7 @@ impl Store {
 
     /// A part that does not follow the part before it belongs to a restore that was cancelled.
     fn stage(&mut self, restore: u64, part: u32, data: Store) {
-        // A new restore takes the place of one that broke off: there is one at a time.
+        // A new restore takes the place of one that broke off: only one can be staged.
         if part == 0 {
             let store = if self.is_mergeable() { Store::mergeable() } else { Store::default() };
             self.staged = Some(Arc::new(Staged { restore, parts: 0, store }));

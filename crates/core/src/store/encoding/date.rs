@@ -29,7 +29,7 @@ pub fn text(moment: WallTime) -> String {
 
 /// Year, month and day of a number of days since 1970.
 fn date_of(days: i64) -> (i64, i64, i64) {
-    // The estimate is never too late, and too early by at most one year.
+    // The estimate is never too late. Up to the year 2400 it is too early by at most one year.
     let mut year = 1970 + days / 366;
     while days_before(year + 1, 1) <= days {
         year += 1;

@@ -51,7 +51,7 @@ pub const CONFLICT_ID_MOST: usize = 2048;
 /// Beyond the bound the oldest are dropped, and only whole states are transferred until their positions are settled.
 pub const TOMBSTONES_MOST: usize = 65_536;
 
-/// Values that lost a merge and are remembered beside the winning values while a node of the topology may not have seen them.
+/// Values that lost a merge and are kept next to the winning values while a node of the topology may not have seen them.
 /// There is at most one per key and disk. Beyond the bound the oldest are dropped: the journal has their values, and later
 /// merges treat them as seen.
 pub const RIVALS_MOST: usize = 1_000_000;
@@ -73,7 +73,7 @@ pub const DOC_TTL_MOST: Span = Span::millis(24 * 60 * 60 * 1000);
 /// The leader adds leases to such a record until their documents come to this number, so a record ends at most twice as many.
 pub const TETHERED_MOST: usize = 10_000;
 
-/// The default ttl: the seed's value.
+/// The default ttls, as in the original design.
 pub const ROLE_TTL: Span = Span::millis(30_000);
 pub const PROCESS_TTL: Span = Span::millis(45_000);
 
@@ -89,13 +89,13 @@ pub const METADATA_MOST: usize = 16 << 10;
 /// Tokens stay below this number: up to it every JSON reader keeps integers exact.
 pub const TOKENS_END: u64 = 1 << 53;
 
-/// In available mode a token has its leader's id as its remainder by this number, so no two sides grant the same one. A grant
-/// raises the last token by up to this much, as a millisecond of wall time does (P30): a larger number would outrun the clock
-/// when many roles are granted.
+/// In available mode a token has its leader's id as its remainder modulo this number, so no two sides grant the same one. A
+/// grant raises the last token by up to this much, as a millisecond of wall time does (P30): a larger number would outrun the
+/// clock when many roles are granted.
 pub const TOKEN_REMAINDERS: u64 = 1024;
 
-/// The greatest value to which a restore raises the last token. Clocks beyond this value are not believed, so there is as much
-/// room above it as the clock leaves (P30).
+/// The greatest value to which a restore raises the last token. Clocks beyond this value are not believed, so tokens have as
+/// much room above it as above the greatest clock (P30).
 pub const TOKEN_FLOOR_MOST: u64 = WallTime::MOST.0;
 
 /// Clients' tokens: every node scans all of them when it creates one.
@@ -113,7 +113,7 @@ pub const TOKEN_TTL_MOST: Span = Span::millis(10 * 365 * 24 * 60 * 60 * 1000);
 /// Items in a page.
 pub const PAGE_MOST: usize = 1000;
 
-/// Text in a page, in bytes. A page has at least one item, whatever its size.
+/// Text in a page, in bytes. A page has at least one item, which may have any size.
 pub const PAGE_BYTES_MOST: usize = 4 << 20;
 
 /// Rows that one page with a filter scans, and bytes of text that it reads for that: some milliseconds. A filter that matches

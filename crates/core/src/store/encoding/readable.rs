@@ -63,7 +63,7 @@ fn check_number(number: &str) -> Result<(), Problem> {
     if number.len() <= SURELY_FINITE && !number.contains(['e', 'E']) {
         return Ok(());
     }
-    // Just below the greatest double, readers differ by their rounding.
+    // Just below the greatest double, readers round differently, so both parsers must find the number finite.
     let is_finite =
         number.parse::<f64>().is_ok_and(f64::is_finite) && serde_json::from_str::<f64>(number).is_ok();
     if is_finite { Ok(()) } else { Err(Problem::NumberTooLarge) }

@@ -119,7 +119,7 @@ impl Store {
     pub(super) fn end_doc(&mut self, key: &Text, why: DocEnded, effects: &mut Effects) {
         let Some(doc) = self.docs.remove(key) else { return };
         effects.ended.push((key.clone(), why));
-        // Marked as an end by itself: in a merge it loses against a write that did not know of it.
+        // The mark says that no client requested the deletion: in a merge it loses against a write that did not know of it.
         let gone = KeyChange::Gone(Tombstone { at: effects.at, ended: true });
         self.note_lease(Key::Doc(key.clone()), Some(doc.at), gone, effects);
     }

@@ -11,7 +11,7 @@ use crate::types::{Lease, LeaseName, Text};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessFilter<'a> {
     pub role: Option<&'a str>,
-    /// The capability is a text in a list, or a member of an object that is neither false nor null.
+    /// The capability is the whole text, a text in a list, or a member of an object that is neither false nor null.
     pub capability: Option<&'a str>,
     pub identifier: Option<&'a str>,
 }

@@ -3,13 +3,13 @@
 //! For each key, each of the two states has a set of versions: the current one, and its rivals. A version survives if both
 //! states have it, or if one state has it and the other never knew it. A version that the other state knew and no longer has
 //! was overwritten there. The best of the survivors becomes current, by an order that depends on the survivors alone; the
-//! others become its rivals. So the result is the same whatever the order in which sides meet, and however often (an
-//! observed-remove set with version vectors).
+//! others become its rivals. So the result is the same no matter in which order sides meet, and how often (an observed-remove
+//! set with version vectors).
 //!
 //! Every survivor that is not current and has a different value goes to the journal, so that no value is lost.
 //!
-//! An operator may also add a whole document to a state: the seed's union (`unite`). The common past of the two is unknown, so
-//! existing values stay, missing values are added, and differing values go to the journal.
+//! An operator may also add a whole document to a state, as in the original design (`unite`). The common past of the two is
+//! unknown, so existing values stay, missing values are added, and differing values go to the journal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ pub struct Merged {
     pub store: Store,
     /// Each entry that has changed, for the next snapshot.
     pub changes: Vec<Key>,
-    /// The number of overridden values whose conflict is new: no state had both values before.
+    /// The number of entries that this merge added to the journal.
     pub conflicts: usize,
     /// Documents whose lease did not survive the merge.
     pub ended: Vec<Text>,
 }
 
 /// Two states with equal prints give the same results in the same merges. A print covers the entries, and how far back the
-/// bookkeeping goes.
+/// merge metadata go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print {
     digest: u64,
@@ -85,8 +85,8 @@ impl Store {
         let (mut changes, mut lost) = (vec![Key::Side], Vec::new());
         for key in self.keys_to_merge(theirs) {
             let (ours, yours) = (self.versions(&key), theirs.part.versions(&key));
-            // The sender would have something that its own vector does not include. Such a state breaks what every
-            // comparison rests on, so it is refused.
+            // A state must not have a version that its own vector does not include: every comparison rests on that. So this
+            // one is refused.
             if let Some(stray) = yours.iter().find(|version| !vector.covers(version.at)) {
                 return Err(Unreadable::Entry {
                     table: key.table(),
@@ -133,7 +133,7 @@ impl Store {
 
     /// A call that both sides remember keeps the answer of the later record, because that one is remembered longer.
     fn merge_calls(&mut self, own: &Vector, theirs: &Store, changes: &mut Vec<Key>) {
-        // A call that this vector covers, and that is not here, was forgotten here. It stays forgotten.
+        // A call that `own` covers and that is not here was forgotten here. It stays forgotten.
         for (key, call) in theirs.idempotency_keys.table().iter().filter(|(_, call)| !own.covers(call.at)) {
             self.take_call(*key, call, changes);
         }
@@ -227,8 +227,8 @@ fn survivors(key: &Key, ours: &[Version], own: &Vector, yours: &[Version], vecto
 }
 
 /// The holder of the elder side stays (P42), because the elder side has not seen what the other side did with the lease. No
-/// rival is kept, so a decision is rewritten at the position of the merge: otherwise the positions would not show that this
-/// state has it in the place of a version that its vector covers.
+/// rival is kept, so the lease is rewritten at the position of the merge: otherwise the positions would not show that this
+/// state chose it over a version that its vector covers.
 fn decide_lease(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     let contested = versions.len() > 1;
     let own = ours.first().filter(|own| own.value.is_some());

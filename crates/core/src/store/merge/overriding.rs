@@ -9,8 +9,9 @@ use crate::store::tables::{Bounds, Key};
 use crate::types::{Position, Stamp};
 
 impl Store {
-    /// The state that `by` was taken from, and each entry that changed. This works only if this state includes the vector that
-    /// `by` leaves out and has no entries that are unknown there; the digest of the result shows whether that was so.
+    /// The state that `by` was taken from, and each entry that changed. This works only if this state includes the vector
+    /// whose entries `by` leaves out, and has no entries that the sender does not know. The digest of the result shows
+    /// whether that was so.
     pub fn overridden(
         &self,
         by: &Difference,
@@ -32,7 +33,7 @@ impl Store {
     fn overridden_in_part(&self, by: &Store) -> (Store, Vec<Key>) {
         let mut store = Store { staged: None, ..self.clone() };
         let mut changes = vec![Key::Side];
-        // Keys that have tombstones or rivals here, but none there any more.
+        // The keys that have tombstones or rivals here: the leader may have none for them any more.
         let contested = self.merging.iter().flat_map(|merging| {
             merging.contested().chain(merging.tombstones.iter().map(|(key, _)| key.clone()))
         });
@@ -59,7 +60,7 @@ impl Store {
         (store, changes)
     }
 
-    /// The row stays as it is here; its rivals or its tombstone are settled there.
+    /// The row stays as it is here. The leader has settled its rivals or its tombstone.
     fn keep_row_alone(&mut self, key: &Key, changes: &mut Vec<Key>) {
         match self.row(key) {
             Some(row) => self.set_versions(key, &[row], changes),

@@ -75,7 +75,7 @@ impl Difference {
 
 impl Store {
     /// The entries that a state with the vector `base` lacks. Returns `None` if they cannot be determined: in safe mode, or if
-    /// part of the bookkeeping is already forgotten.
+    /// a part of the merge metadata was dropped that the difference needs.
     pub fn difference(&self, base: &Vector) -> Option<Difference> {
         let merging = self.merging.as_ref().filter(|merging| merging.can_compute_difference(base))?;
         let mut part = Store::mergeable();

@@ -62,7 +62,7 @@ impl Store {
         first.chain(docs).chain(elections).chain(history).chain(rest).chain(users).chain(votes)
     }
 
-    /// All keys that have an entry, except calls.
+    /// All keys that have a row, a tombstone or rivals, some of them several times. Calls are not included.
     pub(in crate::store) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         let access = self.access.iter().map(|(id, _)| Key::Access(*id));
         let docs = self.docs.table().iter().map(|(key, _)| Key::Doc(key.clone()));
@@ -80,7 +80,8 @@ impl Store {
         access.chain(data).chain(processes).chain(roles).chain(of_merging)
     }
 
-    /// The row of the key, if there is one. Returns `None` for entries without a value: calls, and the bookkeeping of merges.
+    /// The row of the key, if there is one. Returns `None` for entries that are not rows: calls, the last token, the history,
+    /// rivals, tombstones and bounds.
     pub(in crate::store) fn row(&self, key: &Key) -> Option<Version> {
         match key {
             Key::Access(id) => self.access.at(id).map(|token| Version::row(token.at, token.value().into())),
@@ -133,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Writes only the row, without bookkeeping: for states that are being built.
+    /// Writes only the row, without updating tombstones, rivals or the index: for states that are being built.
     pub(in crate::store) fn put_row(&mut self, key: &Key, version: &Version) -> Option<()> {
         let (at, value) = (version.at, version.value.as_ref()?);
         let raw = || serde_json::from_str::<&RawValue>(value).ok();
@@ -208,8 +209,8 @@ impl Store {
     }
 
     /// Rebuilds the index of entries that are not settled from the tables.
-    /// The index follows from the tables and the bounds. It is rebuilt when the bounds go back or count for nothing,
-    /// and when a state was loaded or put together from parts.
+    /// The index follows from the tables and the bounds. It is rebuilt when the bounds go back, when nothing counts as
+    /// settled any more (`strays`), and when a state was loaded or put together from parts.
     pub(in crate::store) fn rebuild_index(&mut self) {
         let Some(mut merging) = self.merging.take() else { return };
         let index = std::sync::Arc::make_mut(&mut merging);

@@ -33,7 +33,8 @@ impl Loader {
         Loader { store: Store::mergeable(), vector, has_bounds: false }
     }
 
-    /// An entry that cannot be read, occurs twice or has no counterpart (a vote without its election) is an error.
+    /// An entry that cannot be read, occurs twice or has no counterpart (in safe mode, a vote without its election) is an
+    /// error.
     pub fn add(&mut self, table: &str, key: &str, value: &str) -> Result<(), Unreadable> {
         // An unknown table is not skipped: the state would lack what other nodes have, and differ (P25).
         let Some(table) = TABLES.into_iter().find(|known| *known == table) else {

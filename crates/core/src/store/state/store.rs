@@ -28,7 +28,7 @@ pub struct Store {
     pub(in crate::store) idempotency_keys: IdempotencyKeys,
     /// Present only in available mode.
     pub(in crate::store) merging: Option<Arc<MergeMetadata>>,
-    /// Parts of a document that is to replace all data.
+    /// Parts of a document that is to replace all data, or to be added to it.
     pub(in crate::store) staged: Option<Arc<Staged>>,
 }
 
@@ -52,8 +52,8 @@ impl Store {
         self.last_token ^= 1 << 40;
     }
 
-    /// Settles the rows that the first of these states has written since it last did so. The other states are successors of the
-    /// first. No state changes, but rows that stood in several states are again stored in one place.
+    /// Settles the rows that the first of these states has written since they were last settled. The other states are
+    /// successors of the first. No state changes, but rows that stood in several states are again stored in one place.
     pub fn settle(states: &mut [&mut Store]) {
         settle(states, |state| &mut state.users);
         settle(states, |state| &mut state.elections);
@@ -75,8 +75,8 @@ impl Store {
     }
 
     /// The revision of a value that was written at a position. It has more than the index where an index alone is ambiguous:
-    /// the epoch, because two sides may have written at the same index, or the history, because another cluster that this data
-    /// came from may have.
+    /// the epoch, because two sides may have written at the same index, or the history, because the cluster that this data
+    /// came from may have done so.
     pub(in crate::store) fn rev(&self, at: Position) -> String {
         match &self.merging {
             None if self.history.is_first() => at.index.to_string(),
@@ -100,8 +100,8 @@ impl Store {
         self.stamp
     }
 
-    /// Equal states have equal digests, whatever their past (P25). The digest covers the entries, which are all that is
-    /// replicated; position and stamp belong to the log.
+    /// Equal states have equal digests, no matter how they came about (P25). The digest covers the entries, which are all
+    /// that is replicated; position and stamp belong to the log.
     pub fn digest(&self) -> u64 {
         let tables = [
             self.users.digest(),

@@ -66,7 +66,7 @@ impl Docs {
         self.bound.iter().flat_map(|(lease, keys)| keys.iter().map(move |(key, token)| (key, lease, *token)))
     }
 
-    /// A new leader counts these from the start. It must not look at all documents for that.
+    /// A new leader starts to count these documents, and must not scan all documents to find them.
     pub fn with_ttl(&self) -> impl Iterator<Item = (&Text, &Doc)> {
         self.with_ttl.iter().filter_map(|key| Some((key, self.table.get(key)?)))
     }

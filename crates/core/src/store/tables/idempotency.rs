@@ -37,7 +37,8 @@ pub struct IdempotencyKeys {
     by_count: OrdSet<(usize, u32)>,
 }
 
-/// The time when a call was carried out. On each side of a split calls continue; this order covers all of them.
+/// The cluster time and the position at which a call was carried out. Calls continue on each side of a split; this order
+/// covers the calls of all sides.
 pub type Age = (Span, Position);
 
 impl IdempotencyKeys {
@@ -147,10 +148,10 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Whether the table has no room for another call of this caller by `now`, in available mode: it is full, or the caller has
-    /// half as many calls as the table may have. There no room can be made, because the other sides would have to learn which
-    /// calls one side drops. A full table makes room with the next record if its oldest call is old enough, so a quiet cluster
-    /// does not stay full.
+    /// Whether, in available mode, the table has no room for another call of this caller at `now`: it is full, or the caller
+    /// has half as many calls as the table may have. In this mode no room can be made, because the other sides would have to
+    /// learn which calls one side drops. A full table makes room with the next record if its oldest call is old enough, so a
+    /// quiet cluster does not stay full.
     pub fn are_full_for(&self, who: u32, now: Span) -> bool {
         let oldest = self.oldest();
         let full = self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now));

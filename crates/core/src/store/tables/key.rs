@@ -41,7 +41,7 @@ pub enum Key {
     /// A version that lost to the current value of a key: see `lost_id`.
     Rival(Text),
     Role(Text),
-    /// The bounds of the bookkeeping of sides.
+    /// The bounds of the merge metadata.
     Side,
     /// The last fencing token that was granted.
     Token,

@@ -1,5 +1,5 @@
-//! The metadata that a merge needs in addition to the tables (P35). It exists only in available mode, and only for entries that
-//! are not settled.
+//! The metadata that a merge needs in addition to the tables (P35). It exists only in available mode and, except for the
+//! journal, only for entries that are not settled.
 //!
 //! - tombstones: deleted keys, so that the other side learns of the deletions;
 //! - rivals: versions that lost a merge and have not been overwritten since, so that the order in which sides meet does not matter;
@@ -28,14 +28,14 @@ pub struct MergeMetadata {
     pub rivals: Table<Text, Version>,
     pub conflicts: Table<Text, Conflict>,
     pub bounds: Bounds,
-    /// Every write except rivals that is not settled.
+    /// Every write that is not settled, except rivals.
     written: OrdSet<(Position, Key)>,
     /// The tombstones, by age.
     tombstones_by_age: OrdSet<(Position, Key)>,
 }
 
-/// The positions that the bookkeeping goes back to. They are in no digest: a node that comes from safe mode may have a longer
-/// past than another.
+/// The positions that the merge metadata go back to. They are in no digest: a node that comes from safe mode may have a
+/// longer past than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub settled: Position,
@@ -45,7 +45,7 @@ pub struct Bounds {
     /// Up to this position entries were removed without a tombstone, here or on another side. No difference can be computed
     /// until it is settled.
     pub untold: Position,
-    /// All calls that are not younger than this are forgotten.
+    /// All calls of this age or older are forgotten.
     pub calls: Age,
 }
 
@@ -79,7 +79,7 @@ impl MergeMetadata {
 
     /// Adds an entry to the index.
     pub fn note(&mut self, key: Key, at: Position) {
-        // A settled entry is known to every disk, and so belongs to no difference. The index has the others.
+        // A settled entry is known to every disk, and so belongs to no difference. The index has only the others.
         if at > self.bounds.settled || self.bounds.strays {
             self.written.insert((at, key));
         }

@@ -10,7 +10,7 @@
 //! ```text
 //!             before                       after `Table::settle`
 //!  boundary   [settled] + {a}              [settled, a]
-//!  committed  [settled] + {a, b}           [settled, a] + {a, b}    the same a in front of itself
+//!  committed  [settled] + {a, b}           [settled, a] + {a, b}    a is in both levels, and is the same in both
 //!  newest     [settled] + {a, b, c}        [settled, a] + {b, c}    later states are copies of this one
 //! ```
 
@@ -26,7 +26,7 @@ use crate::store::encoding::{Hash, Json, Mix, PAGE_BYTES_MOST, PAGE_MOST, write_
 use crate::types::Text;
 
 /// The number of rows to write before they are settled: enough that settling costs little per row, and few enough that they
-/// stay in a processor's cache. In tests the number is smaller, so that tests with few rows settle at all.
+/// stay in a processor's cache. In debug builds the number is smaller, so that tests with few rows settle at all.
 const SETTLED_FROM: u64 = if cfg!(debug_assertions) { 8 } else { 256 };
 /// A state that is being built settles with no other state. It settles alone beyond this number of recent rows. So does a state
 /// that is far ahead of the oldest.

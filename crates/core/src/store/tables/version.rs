@@ -118,7 +118,7 @@ pub fn sort_by_precedence(key: &Key, version: &mut [Version]) {
         Key::Role(_) | Key::Process(_) => {
             version.sort_by_key(|version| (version.value.is_none(), elder_first(version.at)));
         }
-        // A revocation is final, whatever the other side knew of it (P56).
+        // A revocation is final, no matter what the other side knew of it (P56).
         Key::Access(_) => version.sort_by_key(|version| (revoked_last(version), elder_first(version.at))),
         // A write wins over an expiry, which no client requested (P54).
         _ => version.sort_by_key(|version| (version.ended, elder_first(version.at))),
@@ -169,7 +169,7 @@ impl Mix for Tombstone {
     }
 }
 
-/// Without such a document, the digest of a state is the same as before this field existed.
+/// A state without such a document has the same digest as before this field existed.
 fn mix_ended(ended: bool, hash: &mut Hash) {
     if ended {
         "ended".mix(hash);

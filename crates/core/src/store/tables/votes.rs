@@ -1,6 +1,6 @@
 //! The votes of all elections, and their sums.
 //!
-//! A vote stays when its voter is removed: the voter was entitled to it when it was cast. A user of the same name that is
+//! A vote stays when its voter is removed: the voter was entitled to vote when it was cast. A user of the same name that is
 //! created later has already voted.
 //!
 //! In a mergeable state a vote may exist whose election does not exist or does not have its choice: another election of that

@@ -19,7 +19,7 @@ const END_HEADERS: u8 = 4;
 
 pub const HEAD_BYTES: usize = 9;
 
-/// The number of bytes that a stream may bring before it must ask: the largest possible number.
+/// The number of bytes that the server may send before it needs a new window: the largest possible number.
 const WINDOW_MAX: u32 = i32::MAX as u32;
 const WINDOW_AT_FIRST: u32 = 65_535;
 

@@ -82,7 +82,7 @@ fn lose_data(data: &mut Data, dice: &mut Dice, luck: Luck) {
     for change in data.changes.drain(..) {
         match change {
             DataChange::Emptied if luck.keeps(dice) => data.durable.clear(),
-            // Later writes went to other blocks.
+            // If the file was not emptied on disk, later writes are lost, too: they went to other blocks.
             DataChange::Emptied => break,
             DataChange::Wrote { offset, bytes } => {
                 lose_sectors(&mut data.durable, offset, &bytes, dice, luck);

@@ -40,7 +40,7 @@ pub enum Fault {
     Refuse(io::ErrorKind),
 }
 
-/// The kind of operation that a fault came at.
+/// The kind of operation at which a fault occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A read changes nothing: a power failure at a read is the same as one at the change before or after it.
@@ -88,8 +88,8 @@ impl Syncs {
 struct Machine {
     tree: Tree,
     dice: Dice,
-    /// The start of the program that may use the disk. Files that an earlier start has open do not work any more.
-    /// So a process that was killed writes nothing into the life of the next one.
+    /// The start of the program that may use the disk. Files that an earlier start has open do not work any more. So a killed
+    /// process writes nothing after the next one has started.
     start: u64,
     powered: bool,
     operations: u64,
@@ -240,7 +240,7 @@ impl Machine {
         }
     }
 
-    /// Reserves room for a file that grows, and returns how much room there is.
+    /// Reserves room for a file that grows, and returns how much of it was granted.
     fn grow(&mut self, inode: Inode, by: u64) -> u64 {
         let Some((folder, left)) = &mut self.room else {
             return by;
@@ -278,8 +278,8 @@ impl Mounted {
         if last { Err(no_power()) } else { done }
     }
 
-    /// Does an operation that makes data durable. If the power fails at it, it does nothing: that is the worst case, and
-    /// `cut_power` may still keep the data by chance.
+    /// Does an operation that makes data durable. If the power fails at the operation, nothing becomes durable here. This is
+    /// the worst case; `cut_power` may still keep the data by chance.
     fn run_sync(&self, operation: impl FnOnce(&mut Machine) -> io::Result<()>) -> io::Result<()> {
         self.syncs.pass();
         self.run(Change, |machine| if machine.powered { operation(machine) } else { Ok(()) })

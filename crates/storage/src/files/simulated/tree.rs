@@ -3,7 +3,7 @@
 //! ```text
 //!  durable ── changes, in order ──► now          for the names of all folders, and for the bytes of each file
 //!  sync: the changes are applied to `durable`
-//!  power failure (`loss.rs`): some of them are, and `now` becomes `durable`
+//!  power failure (`loss.rs`): some of the changes are applied, and `now` is reset to `durable`
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! A node's own copies in a folder: `eldest-CLUSTER-INDEX-TIME.backup`. The newest are kept, and files of others are never
+//! A node's own copies in a folder: `eldest-CLUSTER-INDEX-TIME.backup`. The newest are kept, and other files are never
 //! touched.
 
 use std::fs::{self, File};
@@ -40,7 +40,7 @@ impl Copies {
     pub fn add(&self, home: &Home, store: &Store, now: WallTime) -> io::Result<Option<u64>> {
         let head = BackupHead::new(home, store, now);
         let own = self.own(home)?;
-        // Each write makes a state that differs from every state before.
+        // Each write makes a state that differs from every state before, so an equal digest means that nothing was written.
         if own.iter().any(|own| own.head.digest == head.digest) {
             self.thin(&own, self.keep)?;
             return Ok(None);
@@ -51,7 +51,7 @@ impl Copies {
         let mut out = BufWriter::with_capacity(256 << 10, draft);
         write(&head, store, &mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.keep()?;
-        // The new copy stays, whatever time the clock showed for the others.
+        // The new copy stays, even if the clock showed a later time for the others.
         let others: Vec<Own> = self.own(home)?.into_iter().filter(|own| own.path != path).collect();
         self.thin(&others, self.keep.saturating_sub(1))?;
         Ok(Some(fs::metadata(&path)?.len()))

@@ -1,4 +1,4 @@
-//! The form of a backup: its first line says of which cluster it is and up to which record, and the state follows.
+//! The form of a backup: the first line names its cluster and its last record, and the state follows.
 
 use std::io::{self, Write};
 

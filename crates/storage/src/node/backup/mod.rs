@@ -9,8 +9,8 @@
 //! `form.rs` writes a backup, `read.rs` reads one piece by piece and turns it into a restore, `draft.rs` gives a file its name
 //! only when all of it is durable, `copies.rs` keeps some backups in a folder.
 //!
-//! The same rows give the same bytes except for the head, whichever node wrote them and when. So any tool can compare two
-//! backups.
+//! The same rows give the same bytes except for the head, no matter which node wrote them, or when. So any tool can compare
+//! two backups.
 
 mod copies;
 mod draft;

@@ -10,7 +10,7 @@ use crc32fast::Hasher;
 use super::form::{BackupHead, Home, NAME};
 use crate::store::{self, BadRow, Guard, RowSteps, Steps};
 
-/// As in a snapshot: no call that a node accepts comes near this length.
+/// The bound is that of a snapshot: no call that a node accepts comes near this length.
 const LINE_BYTES_MOST: usize = 64 << 20;
 
 /// The reason why a backup is refused as a whole.
@@ -80,8 +80,8 @@ pub struct BackupReader {
     crc: Hasher,
     rows: u64,
     head: Option<BackupHead>,
-    /// The cluster that would restore the backup. `None` if the reader only checks the backup. It is compared with the first
-    /// line, because the rows of another cluster are read differently: its leases do not exist here.
+    /// The cluster that would restore the backup. `None` if the reader only checks the backup. The cluster is compared with
+    /// the first line, because the rows of another cluster are read differently: its leases do not exist here.
     home: Option<Home>,
     /// Table and key of the previous row.
     last: (String, String),
