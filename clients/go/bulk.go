@@ -153,7 +153,11 @@ func failed(lines []*line, told []Told, err error) []*line {
 	unknown := errors.Is(err, ErrIndeterminate)
 	if !unknown && !errors.Is(err, ErrUnavailable) {
 		for _, line := range lines {
-			told[line.place].Err = err
+			line.last, told[line.place].Err = err, err
+			// A refusal of the whole request says nothing about an attempt whose answer did not come.
+			if line.unknown {
+				told[line.place].Err = line.givenUp()
+			}
 		}
 		return nil
 	}

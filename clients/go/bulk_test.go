@@ -65,6 +65,16 @@ func TestWhatCouldNotBeSentIsToldSo(t *testing.T) {
 	equal(t, errors.Is(err, context.Canceled) && errors.Is(told[0].Err, ErrUnavailable), true)
 }
 
+func TestARefusalOfTheRequestRemovesNoDoubt(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	cluster.faults(fault{}, refusedBy(401, "unauthorized"))
+	told, err := client.Bulk(ctx, commandsOf("Lost", "Busy"))
+	must(t, err)
+	equal(t, errors.Is(told[0].Err, ErrIndeterminate), true)
+	var problem *Problem
+	equal(t, errors.As(told[1].Err, &problem) && problem.Code == "unauthorized", true)
+}
+
 func TestABatchIsOneCall(t *testing.T) {
 	cluster, client := fakeOf(t, 1)
 	done, err := client.Batch(ctx, commandsOf("PutDoc", "PutDoc"))

@@ -60,7 +60,8 @@ async function send(transport, lines, told, options) {
       for (const line of lines) Object.assign(line, { unknown: line.unknown || error instanceof Indeterminate, last: error });
       return lines;
     }
-    for (const { place } of lines) told[place] = error;
+    // A refusal of the whole request says nothing about an attempt whose answer did not come.
+    for (const line of lines) told[line.place] = line.unknown ? givenUp({ ...line, last: error }) : error;
     return [];
   }
   return lines.filter((line, number) => {

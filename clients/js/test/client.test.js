@@ -113,6 +113,15 @@ test('commands: what is left of many when the time is over', async (t) => {
   assert.ok(told[1024] instanceof Unavailable);
 });
 
+test('commands: a refusal of the whole request removes no doubt', async (t) => {
+  const { cluster, client } = await fake(t);
+  const revoked = { status: 401, body: { status: 401, code: 'unauthorized', detail: 'revoked', retryable: false } };
+  cluster.fault = () => (cluster.calls.length > 1 ? revoked : undefined);
+  const told = await client.bulk(['Lost', 'Busy'].map((storage_cmd) => ({ storage_cmd, payload: {} })));
+  assert.ok(told[0] instanceof Indeterminate, told[0]);
+  assert.equal(told[1].code, 'unauthorized');
+});
+
 test('roles: the calls as they are', async (t) => {
   const { client } = await fake(t);
   const grant = await client.roles.acquire('r', { instanceId: 'a', address: 'here:1', metadata: { zone: 1 } });

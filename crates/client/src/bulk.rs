@@ -159,10 +159,10 @@ impl Line {
     /// The error of a line that has no final answer.
     fn ended(&self, last: Option<&Error>) -> Error {
         let tried = self.why.iter().cloned().collect();
+        // A later refusal of the whole request says nothing about an attempt whose answer did not come.
         match last {
-            Some(Error::Unavailable { .. }) if self.doubt => Error::Indeterminate { tried },
+            _ if self.doubt => Error::Indeterminate { tried },
             Some(error) => error.clone(),
-            None if self.doubt => Error::Indeterminate { tried },
             None => Error::Unavailable { tried },
         }
     }

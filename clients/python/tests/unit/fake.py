@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from .fake_state import Answer, State, problem
 
-Kind = Literal["cut_before", "cut_after", "refuse_503", "refuse_429", "refuse_421", "lost_504", "done_504", "hang", "hang_after", "garbage"]
+Kind = Literal["cut_before", "cut_after", "refuse_503", "refuse_429", "refuse_421", "refuse_401", "lost_504", "done_504", "hang", "hang_after", "garbage"]
 
 #: A node sends signs of life into silences like a real one, only sooner.
 SILENCE_S = 0.2
@@ -151,7 +151,7 @@ class _Node(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             status = int(kind[-3:])
-            code = {503: "no_leader", 429: "too_many_requests", 421: "not_leader", 504: "outcome_unknown"}[status]
+            code = {503: "no_leader", 429: "too_many_requests", 421: "not_leader", 401: "unauthorized", 504: "outcome_unknown"}[status]
             leader = {"id": 3, "url": self.cluster.urls[-1]} if status == 421 else None
             self.answer(*problem(status, code, leader_node=leader), {})
 

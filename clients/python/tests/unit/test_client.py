@@ -101,6 +101,21 @@ class Documents(ClusterCase):
         self.assertIsInstance(told[0], Indeterminate)
         self.assertIsInstance(told[1024], Unavailable)
 
+    async def test_a_refusal_of_the_whole_request_removes_no_doubt(self) -> None:
+        client = self.client()
+        call = client._transport.call
+
+        async def revoked_later(request: Any, **more: Any) -> Any:
+            if self.cluster.calls("POST", "/v1/commands"):
+                self.cluster.fail("refuse_401", "POST", "/v1/commands")
+            return await call(request, **more)
+
+        with patch.object(client._transport, "call", revoked_later):
+            told = await client.bulk([("Lost", {}), ("Busy", {})])
+        self.assertIsInstance(told[0], Indeterminate)
+        assert isinstance(told[1], Problem)
+        self.assertEqual(told[1].code, "unauthorized")
+
 
 class Failures(ClusterCase):
     async def write_through(self, kind: Any, times: int = 1) -> None:

@@ -61,6 +61,16 @@ async fn doubt_stays() {
     assert!(matches!(told[1], Err(Error::Unavailable { .. })), "{told:?}");
 }
 
+/// The token is revoked between two attempts. The first one may still be applied.
+#[tokio::test]
+async fn a_refusal_of_the_request_removes_no_doubt() {
+    let first = Reply::Lines(vec![refused(504, "outcome_unknown"), refused(503, "no_leader")]);
+    let (_node, client) = client(vec![first, Reply::Json(401, refused(401, "unauthorized"))]).await;
+    let told = client.bulk(&commands(2)).await;
+    assert!(matches!(told[0], Err(Error::Indeterminate { .. })), "{told:?}");
+    assert!(matches!(&told[1], Err(Error::Problem(problem)) if problem.code == "unauthorized"), "{told:?}");
+}
+
 #[tokio::test]
 async fn thousands_travel_a_thousand_at_a_time() {
     let answers = |count| Reply::Lines((0..count).map(applied).collect());

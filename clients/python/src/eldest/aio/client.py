@@ -165,8 +165,10 @@ class Client:
                 line.unknown, line.last = True, error
             return lines
         except Problem as error:
+            # A refusal of the whole request says nothing about an attempt whose answer did not come.
             for line in lines:
-                told[line.place] = error
+                line.last = error
+                told[line.place] = line.give_up() if line.unknown else error
             return []
         return take(lines, answer.body, told)
 
