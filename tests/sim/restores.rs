@@ -131,7 +131,7 @@ impl World {
     /// Leases are counted from the start again: each may take its ttl once more.
     pub fn witness_restore(&mut self) {
         self.checks.late.leader_changed();
-        self.checks.returned.leader_changed();
+        self.checks.returned.restored(self.now);
     }
 
     /// A reader that has nothing, and asks from the beginning, gets all that there is (P47).

@@ -13,11 +13,14 @@ pub struct Returned {
     /// Tokens whose holders know of them, or that are over. A leader that has slept learns of a grant when
     /// others have ended it.
     settled: BTreeSet<u64>,
+    /// The time at which the last restore was committed. The leader counts all leases from the start once it has applied the
+    /// records that were committed with it, grants among them.
+    restored_at: Option<u64>,
 }
 
 impl Returned {
-    pub fn owes(&mut self, token: u64) {
-        if !self.settled.contains(&token) {
+    pub fn owes(&mut self, now: u64, token: u64) {
+        if !self.settled.contains(&token) && self.restored_at != Some(now) {
             self.owed.insert(token, 0);
         }
     }
@@ -36,6 +39,11 @@ impl Returned {
     /// The next leader does not know of the grant: it ends by its ttl.
     pub fn leader_changed(&mut self) {
         self.owed.clear();
+    }
+
+    pub fn restored(&mut self, now: u64) {
+        self.owed.clear();
+        self.restored_at = Some(now);
     }
 
     pub fn passed(&mut self, us: u64) -> Check {

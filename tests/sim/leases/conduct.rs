@@ -57,7 +57,7 @@ impl World {
         if self.contender(who).dead {
             match self.comes_back_as_before() {
                 true => self.contender(who).begin_again(),
-                false => self.contender(who).start_after_snapshot(who),
+                false => self.contender(who).start_as_another(who),
             }
         }
         let steady = self.lessees_mut().steady;
@@ -203,7 +203,7 @@ impl World {
             Wants::Role(role) => Wish::Release { role, instance, token },
             Wants::Process(_) => Wish::Remove { id: instance },
         };
-        contender.start_after_snapshot(who);
+        contender.start_as_another(who);
         self.lets_go(who);
         self.checks.believers.forget(who);
         let (node, patience) = (self.contender(who).target, self.patience());

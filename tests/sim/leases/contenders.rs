@@ -109,7 +109,7 @@ impl Contender {
     }
 
     /// Another process takes its place, or the same one under another name.
-    pub fn start_after_snapshot(&mut self, number: usize) {
+    pub fn start_as_another(&mut self, number: usize) {
         self.lives += 1;
         self.instance = format!("i{number}.{}", self.lives).into();
         self.forget();

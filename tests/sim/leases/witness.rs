@@ -160,7 +160,7 @@ impl World {
     pub fn witness_gone(&mut self, node: usize, record: Position, token: u64) {
         if self.hosts[node].core().and_then(|core| core.leads()) == Some(record.epoch) {
             self.lessees_mut().witness.gone += 1;
-            self.checks.returned.owes(token);
+            self.checks.returned.owes(self.now, token);
         }
     }
 }

@@ -89,8 +89,8 @@ impl NewProcess {
 }
 
 /// Reads a ttl, and checks its bounds.
-pub fn ttl(fields: &Fields, default_rights: Span) -> Result<Span, BadField> {
-    Ok(span_of(fields, TTL_LEAST, TTL_MOST)?.unwrap_or(default_rights))
+pub fn ttl(fields: &Fields, default: Span) -> Result<Span, BadField> {
+    Ok(span_of(fields, TTL_LEAST, TTL_MOST)?.unwrap_or(default))
 }
 
 /// Reads `"ttl_ms"`, if it is there.

@@ -304,7 +304,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::Missing => write!(f, "is missing"),
             Problem::Unknown => write!(f, "is an unknown field"),
-            Problem::NotJson => write!(f, "must be a string that contains JSON"),
+            Problem::NotJson => write!(f, "must be valid JSON"),
             Problem::NotAnObject => write!(f, "must be an object"),
             Problem::NotAnArray => write!(f, "must be an array"),
             Problem::NotText => write!(f, "must be a string"),

@@ -51,7 +51,7 @@ fn parts_may_be_left_out() {
 #[test]
 fn errors_have_paths() {
     let cases = [
-        ("", "the value must be a string that contains JSON"),
+        ("", "the value must be valid JSON"),
         ("[]", "the value must be an object"),
         (r#"{"roles":[]}"#, "roles is an unknown field"),
         (r#"{"users":{}}"#, "users must be an array"),

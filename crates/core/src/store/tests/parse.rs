@@ -38,10 +38,7 @@ fn what_the_seed_wrote_is_read() {
 fn a_payload_may_be_a_string_of_json() {
     let text = r#""{\"name\":\"tester\", \"x\":\"\\n\"}""#;
     assert_eq!(log_line("CreateUser", text), r#"1|{"name":"tester","x":"\n"}"#);
-    assert_eq!(
-        bad("CreateUser", r#""{\"name\":""#),
-        "bad_field: payload must be a string that contains JSON"
-    );
+    assert_eq!(bad("CreateUser", r#""{\"name\":""#), "bad_field: payload must be valid JSON");
     assert_eq!(bad("CreateUser", r#""\"{}\"""#), "bad_field: payload must be an object");
 }
 
@@ -180,7 +177,7 @@ fn a_log_from_elsewhere_is_unreadable_and_says_why() {
         Command::from_payload(&payload).expect_err("unreadable").to_string()
     };
     assert_eq!(read(99, "{}"), "a record of type 99, which this binary does not know");
-    assert_eq!(read(2, "{"), "a record of type 2: the value must be a string that contains JSON");
+    assert_eq!(read(2, "{"), "a record of type 2: the value must be valid JSON");
     assert_eq!(read(2, "{}"), "a record of type 2: name is missing");
     assert_eq!(read(100, "[]"), "a record of type 100: the value is empty");
     assert_eq!(

@@ -6,8 +6,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use super::draft::{DRAFT, Draft};
-use super::form::write;
-use super::form::{BackupHead, Home};
+use super::form::{BackupHead, Home, write};
 use crate::store::Store;
 use crate::types::WallTime;
 

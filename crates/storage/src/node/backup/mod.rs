@@ -21,6 +21,5 @@ mod tests;
 
 pub use copies::Copies;
 pub use draft::Draft;
-pub use form::write;
-pub use form::{BackupHead, Home};
+pub use form::{BackupHead, Home, write};
 pub use read::{BackupReader, BadBackup};
