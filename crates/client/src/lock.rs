@@ -152,7 +152,7 @@ impl<B: Backend> Lock<B> {
                 return Err(error);
             }
             if held {
-                // Only the first call does not wait: if the role is free, its grant is fresh and needs no second call
+                // The first call alone does not wait: if the role is free, its grant is fresh and needs no second call
                 // as a proof.
                 (reached, wait) = (true, POLL_MOST);
             } else {

@@ -180,7 +180,7 @@ pub enum Mutant {
     FailedKeysForgotten,
     /// P30, C15: a token is only one more than the last.
     TokenByCounter,
-    /// P32, C18: a node follows a leader whose log lacks some of its own.
+    /// P32, C18: a node follows a leader whose log lacks some of that node's records.
     JoinUncovered,
     /// P33, C19: an override is accepted whatever it covers.
     OverrideUncovered,

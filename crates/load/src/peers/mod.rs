@@ -1,7 +1,7 @@
 //! Eldest and other systems, measured in one run by one generator: the same loop, the same keys and values, the same
 //! counting.
 //!
-//! Only the protocol differs (`eldest`, `etcd`, `zookeeper`, `redis`). Each one is written here as bytes, so that the
+//! The systems differ in the protocol alone (`eldest`, `etcd`, `zookeeper`, `redis`). Each one is written here as bytes, so that the
 //! cost of a client library is never measured as a server's. `client` gives them one interface:
 //!
 //! ```text
