@@ -425,6 +425,7 @@ async fn orders_and_refusals_are_told_of() {
     assert_eq!(said(2), (json!("PUT"), json!("/v1/docs/app/a"), json!(403), who));
     assert_eq!(said(3), (json!("PUT"), json!("/v1/docs/app/a"), json!(401), json!("unknown")));
     assert_eq!(lines[3]["outcome"]["code"], "unauthorized");
+    assert!(lines[2]["index"].is_null() && lines[3]["index"].is_null(), "a refused call has made no record");
     assert_eq!(
         said(4),
         (json!("POST"), json!("/v1/commands"), json!(403), json!({"token": id, "name": "test"}))

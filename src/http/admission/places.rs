@@ -11,6 +11,7 @@
 //! second. It is a plain count: a semaphore would queue, and a queue of calls that time out one after the other serves no caller.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -114,14 +115,15 @@ impl Default for Shares {
 }
 
 impl Shares {
-    fn of(self, most: usize, sharer: Sharer) -> usize {
+    /// Returns None for a sharer that may take everything: it is not counted.
+    fn of(self, most: usize, sharer: Sharer) -> Option<usize> {
         let percent = match sharer {
             Sharer::Address(_) => self.address_percent,
-            Sharer::NoToken if !self.no_token_is_one => 100,
+            Sharer::NoToken if !self.no_token_is_one => return None,
             Sharer::Token(_) | Sharer::Admin | Sharer::NoToken | Sharer::UnknownToken => PERCENT,
         };
         // A single place cannot be shared.
-        (most * percent / 100).max(1)
+        Some((most * percent / 100).max(1))
     }
 }
 
@@ -145,6 +147,21 @@ struct Taken {
 pub struct Place {
     places: Arc<Places>,
     sharers: Sharers,
+    /// Those of the sharers that have a share, and so a count.
+    counted: [Option<Sharer>; 2],
+}
+
+impl Taken {
+    fn give_back(&mut self, counted: [Option<Sharer>; 2]) {
+        for sharer in counted.into_iter().flatten() {
+            if let Entry::Occupied(mut own) = self.by_sharer.entry(sharer) {
+                *own.get_mut() -= 1;
+                if *own.get() == 0 {
+                    own.remove();
+                }
+            }
+        }
+    }
 }
 
 impl Places {
@@ -153,21 +170,24 @@ impl Places {
         Arc::new(Places { bound, most, shares, taken: Mutex::default() })
     }
 
-    /// The counts are raised only once all bounds allow it, so there is nothing to take back.
     pub fn take(self: &Arc<Places>, sharers: Sharers) -> Result<Place, Problem> {
         let mut taken = self.taken();
         if taken.all >= self.most {
             return Err(full(self.bound, ""));
         }
-        for sharer in sharers.each() {
-            let own = taken.by_sharer.get(&sharer).copied().unwrap_or_default();
-            if own >= self.shares.of(self.most, sharer) {
+        let mut counted = [None; 2];
+        for (sharer, counts) in sharers.each().zip(0..) {
+            let Some(share) = self.shares.of(self.most, sharer) else { continue };
+            let own = taken.by_sharer.entry(sharer).or_default();
+            if *own >= share {
+                taken.give_back(counted);
                 return Err(full(self.bound, sharer.told()));
             }
+            *own += 1;
+            counted[counts] = Some(sharer);
         }
         taken.all += 1;
-        sharers.each().for_each(|sharer| *taken.by_sharer.entry(sharer).or_default() += 1);
-        Ok(Place { places: self.clone(), sharers })
+        Ok(Place { places: self.clone(), sharers, counted })
     }
 
     /// Returns how many places are taken, and how many there are.
@@ -199,14 +219,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
         taken.all -= 1;
-        for sharer in self.sharers.each() {
-            if let Some(own) = taken.by_sharer.get_mut(&sharer) {
-                *own -= 1;
-                if *own == 0 {
-                    taken.by_sharer.remove(&sharer);
-                }
-            }
-        }
+        taken.give_back(self.counted);
     }
 }
 
@@ -322,7 +335,10 @@ mod tests {
     fn a_share_is_never_all_of_several() {
         for most in 2..2000 {
             for sharer in [Sharer::Admin, Sharer::Address(Origin::of([10, 0, 0, 1].into()))] {
-                assert!((1..most).contains(&Shares::default().of(most, sharer)), "{most}");
+                assert!(
+                    Shares::default().of(most, sharer).is_some_and(|share| (1..most).contains(&share)),
+                    "{most}"
+                );
             }
         }
         let one = Places::new("chairs", 1, SHARES);

@@ -43,10 +43,10 @@ pub enum Class {
 
 const CLASSES: usize = 6;
 
-/// The caller and its seat, carried in the request's extensions.
+/// The sharers of a call, and its seat.
 /// The seat is referred to weakly: the front keeps it, and gives it back when the response exists, even if
 /// the request's head is kept for longer, as streams do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Admitted {
     pub sharers: Sharers,
     seat: Weak<Seat>,

@@ -8,6 +8,8 @@
 //!   idle connections, because their calls would otherwise race with the close.
 //! - If the reader does not take a response, the answer time-out ends the connection. Only bytes of responses
 //!   count: frames that a client may send forever, such as pings, do not. On HTTP/1 nothing else is written.
+//!   Small responses on HTTP/1 are not counted one by one. There a write that has to wait shows that the client takes
+//!   nothing.
 //! - If the client's host does not acknowledge written bytes for long enough, the connection ends, if a call
 //!   requested this: bytes that move into a buffer do not show that the client is alive.
 //!
@@ -46,6 +48,11 @@ pub struct ConnectionTimeouts {
     taken: AtomicU64,
     /// The time when bytes last moved, in milliseconds since the beginning.
     moved: AtomicU64,
+    /// The current response is small, and so it is not among `untaken`: that the client does not take it shows only in a write that
+    /// has to wait.
+    small: AtomicBool,
+    /// The last write of a small response had to wait.
+    blocked: AtomicBool,
     /// The time when the first byte of the next head came; zero if none has.
     head: AtomicU64,
     /// Bytes that are written from now on must be acknowledged within this number of milliseconds; zero leaves the system's default.
@@ -83,6 +90,8 @@ impl ConnectionTimeouts {
             untaken: AtomicU32::new(0),
             taken: AtomicU64::new(0),
             moved: AtomicU64::new(0),
+            small: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
             head: AtomicU64::new(0),
             unheard: AtomicU32::new(0),
             closed_by_peer: AtomicBool::new(false),
@@ -121,7 +130,20 @@ impl ConnectionTimeouts {
     }
 
     pub fn wrote_some(&self) {
+        self.blocked.store(false, Ordering::Relaxed);
         self.wrote_at(self.now());
+    }
+
+    /// Notes whether the response that begins is a small one.
+    pub fn answers_small(&self, is_small: bool) {
+        self.small.store(is_small, Ordering::Relaxed);
+    }
+
+    /// A write has to wait until the client takes what was written before.
+    pub fn write_waits(&self) {
+        if self.small.load(Ordering::Relaxed) && !self.blocked.swap(true, Ordering::Relaxed) {
+            self.taken.store(self.now(), Ordering::Relaxed);
+        }
     }
 
     /// On HTTP/2 the bytes may be frames of any kind, so only the body itself tells of progress
@@ -166,7 +188,7 @@ impl ConnectionTimeouts {
         } else {
             self.moved.load(Ordering::Relaxed).saturating_add(ms(self.idle))
         };
-        let untaken = self.untaken.load(Ordering::Relaxed) > 0;
+        let untaken = self.untaken.load(Ordering::Relaxed) > 0 || self.blocked.load(Ordering::Relaxed);
         let taken_by = self.taken.load(Ordering::Relaxed).saturating_add(ms(self.answer));
         let deadline = if untaken { deadline.min(taken_by) } else { deadline };
         match deadline.checked_sub(now).filter(|left| *left > 0) {
@@ -264,6 +286,23 @@ mod tests {
             drop(answer);
             assert!(left(&timeouts, ANSWER).is_some());
         }
+    }
+
+    #[test]
+    fn a_write_that_waits_ends_it_until_the_client_takes_more() {
+        let timeouts = timeouts();
+        drop(timeouts.begin(Version::HTTP_11));
+        timeouts.write_waits();
+        assert!(left(&timeouts, ANSWER).is_some(), "a stream has bounds of its own");
+        timeouts.answers_small(true);
+        timeouts.write_waits();
+        // Further calls arrive, and their responses wait behind the first one.
+        timeouts.moved.store(ANSWER, Ordering::Relaxed);
+        timeouts.write_waits();
+        assert_eq!(left(&timeouts, ANSWER - 1), Some(1));
+        assert_eq!(left(&timeouts, ANSWER), None);
+        timeouts.wrote_some();
+        assert!(left(&timeouts, ANSWER).is_some());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Responses: their bodies, and the headers that state which node answered, and from which state.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -32,6 +33,9 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// Most responses have about this many headers.
+const HEADERS: usize = 10;
+
 pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     typed(status, JSON, body)
 }
@@ -39,7 +43,9 @@ pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
 pub fn typed(status: StatusCode, kind: HeaderValue, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+    let headers = response.headers_mut();
+    headers.reserve(HEADERS);
+    headers.insert(CONTENT_TYPE, kind);
     response
 }
 
@@ -102,8 +108,17 @@ pub fn set_leader(headers: &mut HeaderMap, leader: Option<NodeId>) {
     }
 }
 
+/// An epoch lasts for long, so its text is kept.
 fn epoch_value(epoch: Epoch) -> HeaderValue {
-    value_of(epoch.to_string())
+    thread_local! {
+        static LAST: RefCell<(Epoch, HeaderValue)> = RefCell::new((Epoch::default(), value_of(Epoch::default().to_string())));
+    }
+    LAST.with_borrow_mut(|(last, value)| {
+        if *last != epoch {
+            (*last, *value) = (epoch, value_of(epoch.to_string()));
+        }
+        value.clone()
+    })
 }
 
 /// Makes a header value of text that this node has produced.
@@ -114,5 +129,9 @@ pub fn value_of(text: String) -> HeaderValue {
 }
 
 pub fn set_etag(headers: &mut HeaderMap, rev: &str) {
-    headers.insert(ETAG, value_of(format!("\"{rev}\"")));
+    let mut tag = String::with_capacity(rev.len() + 2);
+    tag.push('"');
+    tag.push_str(rev);
+    tag.push('"');
+    headers.insert(ETAG, value_of(tag));
 }

@@ -14,7 +14,6 @@
 //! judging an earlier line again would put it after that line; it keeps its refusal instead.
 
 use axum::body::Body;
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::{Duration, Instant, timeout_at};
@@ -22,9 +21,9 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::leader::{Settled, settle};
 use crate::driver::Verdicts;
 use crate::driver::handle::{Denied, Written};
-use crate::http::answer::{CallFailure, Code, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
+use crate::http::answer::{CallFailure, Code, NOT_TAKEN, Problem, outcome_unknown, push_command};
 use crate::http::request::{
-    CallKind, Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, line, principal, read_body,
+    CallKind, Chunk, ClientHead, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, line, read_body,
 };
 use crate::store::Command;
 
@@ -49,10 +48,10 @@ pub struct Decided {
 
 /// Decides a chunk. This always ends: all attempts together have the time limit of one call. A chunk that another node forwards
 /// is never forwarded again; what it could not decide goes back as not taken, and that node decides about it.
-pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk: Chunk) -> Decided {
+pub async fn decide(context: &Context, head: &ClientHead, no_forward: bool, mut chunk: Chunk) -> Decided {
     let mut decided = Decided::default();
     let deadline = Instant::now() + context.limits.request_timeout;
-    let passed_on = head.headers.contains_key(FORWARDED);
+    let passed_on = head.parts.headers.contains_key(FORWARDED);
     while !chunk.is_empty() {
         let request = request(context, head, &chunk, deadline);
         let here = async || judge(context, head, &chunk).await;
@@ -83,15 +82,16 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
 
 /// Turns the chunk into a separate call, for the node that decides it. The lines keep their numbers in the stream of the client,
 /// so problems name the right line.
-fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) -> ClientRequest {
-    let mut parts = head.clone();
-    parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
-    ClientRequest { parts, body: chunk.text().clone(), deadline, mode: context.setup.settings.mode }
+fn request(context: &Context, head: &ClientHead, chunk: &Chunk, deadline: Instant) -> ClientRequest {
+    let mut head = Box::new(head.clone());
+    head.parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
+    let mode = context.setup.settings.mode;
+    ClientRequest { head, body: chunk.text().clone(), deadline, mode, _held: None }
 }
 
 /// Returns verdicts for the lines decided so far. If this node no longer leads, and no line of the chunk has reached a log, it returns
 /// that failure.
-async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<LineVerdict>, CallFailure> {
+async fn judge(context: &Context, head: &ClientHead, chunk: &Chunk) -> Result<Vec<LineVerdict>, CallFailure> {
     let mut verdicts = Proposed::new(context, head, chunk).await.verdicts().await;
     let Some(first_open) = verdicts.iter().position(is_open) else {
         return Ok(verdicts);
@@ -117,11 +117,11 @@ pub struct Proposed {
 
 impl Proposed {
     /// Proposes the chunk, before any command that is proposed after this returns.
-    pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
-        let (owner, principal) = (KeyOwner::of(head), principal(head));
+    pub async fn new(context: &Context, head: &ClientHead, chunk: &Chunk) -> Proposed {
+        let (owner, principal) = (KeyOwner::of(&head.asker), &head.asker.principal);
         let room = context.handle.room().await;
         // After the wait for room, which may be long: the token may have been revoked meanwhile (P56).
-        let still_let_in = context.is_still_let_in(&principal);
+        let still_let_in = context.is_still_let_in(principal);
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
             let line = line(text, &owner);
@@ -172,11 +172,17 @@ fn is_of_leadership(denied: &Denied) -> bool {
 
 /// A refusal means that the call was surely not applied. For a line with a key this is false if an earlier attempt may still be applied
 /// (P15).
-async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem, until: Instant) -> Problem {
+async fn doubted(
+    context: &Context,
+    head: &ClientHead,
+    text: &[u8],
+    problem: Problem,
+    until: Instant,
+) -> Problem {
     if !matches!(problem.code().status().as_u16(), 429 | 503) {
         return problem;
     }
-    let Ok((_, Some(call))) = line(text, &KeyOwner::of(head)) else { return problem };
+    let Ok((_, Some(call))) = line(text, &KeyOwner::of(&head.asker)) else { return problem };
     match timeout_at(until, context.handle.may_have_been(call)).await.unwrap_or(true) {
         true => outcome_unknown("an earlier attempt of this line has reached a log"),
         false => problem,
@@ -188,7 +194,7 @@ async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem,
 /// line a result belongs to, and all of them are unknown.
 async fn repeat(
     context: &Context,
-    head: &Parts,
+    head: &ClientHead,
     chunk: &Chunk,
     response: Response<Body>,
     decided: &mut Decided,
@@ -222,9 +228,8 @@ async fn repeat(
 
 impl Decided {
     /// Writes the problem of one line, on one line.
-    pub fn say_problem(&mut self, context: &Context, head: &Parts, problem: Problem, number: u64) {
-        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let text = context.explain(&problem.at_line(number), id, |problem, around| {
+    pub fn say_problem(&mut self, context: &Context, head: &ClientHead, problem: Problem, number: u64) {
+        let text = context.explain(&problem.at_line(number), head.asker.id(), |problem, around| {
             serde_json::to_string(&problem.document(around)).unwrap_or_default()
         });
         self.say(&text);
@@ -234,7 +239,7 @@ impl Decided {
     pub async fn say_all(
         &mut self,
         context: &Context,
-        head: &Parts,
+        head: &ClientHead,
         chunk: &Chunk,
         verdicts: Vec<LineVerdict>,
     ) {

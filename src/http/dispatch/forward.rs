@@ -25,8 +25,7 @@ use crate::driver::Setup;
 use crate::driver::handle::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
-    CallKind, ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, SECRET,
-    say_origin,
+    CallKind, ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, IF_ROLE, SECRET, say_origin,
 };
 use crate::http::spans::TRACEPARENT;
 use crate::http::url::url_safe;
@@ -35,7 +34,7 @@ use crate::types::NodeId;
 /// The request headers that are forwarded, with the body. The others concern only the client and this node.
 /// The credential is among them: the leader judges the call again by its own state. `Host` is not: the leader
 /// is called by its own address.
-const PASSED_ON: [HeaderName; 11] = [
+const PASSED_ON: [HeaderName; 10] = [
     ACCEPT,
     AUTHORIZATION,
     CONTENT_TYPE,
@@ -44,7 +43,6 @@ const PASSED_ON: [HeaderName; 11] = [
     IF_ROLE,
     IDEMPOTENCY_KEY,
     FIRST_LINE,
-    REQUEST_ID,
     SECRET,
     TRACEPARENT,
 ];
@@ -123,17 +121,17 @@ async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwa
     let Some(url) = context.url(leader) else {
         return Ok(Forwarded::NotSent);
     };
-    let target = request.parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let target = request.head.parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let sending = context
         .client
-        .request(request.parts.method.clone(), format!("{url}{}", url_safe(target)))
+        .request(request.head.parts.method.clone(), format!("{url}{}", url_safe(target)))
         .headers(passed_on(context, request, leader))
         .body(request.body.clone())
         .timeout(request.deadline.saturating_duration_since(Instant::now()))
         .send();
     match sending.await {
         Ok(response) if response.status() == StatusCode::MISDIRECTED_REQUEST => Ok(Forwarded::NotLeader),
-        Ok(response) => match answer(&request.parts.method, response).await {
+        Ok(response) => match answer(&request.head.parts.method, response).await {
             Ok(answer) => Ok(Forwarded::Answered(answer)),
             Err(error) => unanswered(what, leader, &error),
         },
@@ -147,17 +145,18 @@ async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwa
 
 /// Headers that are not listed do not travel, so a client cannot make the statements that this node adds.
 fn passed_on(context: &Context, request: &ClientRequest, to: NodeId) -> HeaderMap {
-    let mut passed = HeaderMap::with_capacity(PASSED_ON.len() + 2);
+    let mut passed = HeaderMap::with_capacity(PASSED_ON.len() + 4);
     for name in PASSED_ON {
-        for value in request.parts.headers.get_all(&name) {
+        for value in request.head.parts.headers.get_all(&name) {
             passed.append(&name, value.clone());
         }
     }
+    passed.insert(REQUEST_ID, request.head.asker.request_id.clone());
     passed.insert(FORWARDED, HeaderValue::from(context.me().0));
     if let Some(origin) = request.origin() {
         say_origin(&mut passed, &context.setup, to, origin);
     }
-    if let Some(word) = request.parts.extensions.get::<GivesBack>() {
+    if let Some(word) = &request.head.asker.gives_back {
         word.say(&mut passed, &context.setup, to, request.path());
     }
     passed

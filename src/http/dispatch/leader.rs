@@ -81,7 +81,7 @@ where
         Err(problem) if unanswered && is_refusal(problem.code().status()) => Err(unknown()),
         // An earlier call of the client with the same key may be in the log of this node, although this call
         // was refused.
-        Err(problem) if kind != CallKind::Read => Err(doubted(context, request, problem).await),
+        Err(problem) if kind != CallKind::Read => Err(Box::pin(doubted(context, request, problem)).await),
         settled => settled,
     }
 }
@@ -135,7 +135,7 @@ where
         };
         let (patience, denied) = match denied {
             Denied::NotLeader { .. } if no_forward || request.was_forwarded() => return Err(denied.into()),
-            Denied::NotLeader { leader } => match forward::call(context, what, leader).await? {
+            Denied::NotLeader { leader } => match Box::pin(forward::call(context, what, leader)).await? {
                 Forwarded::Answered(response) => return Ok(Settled::Elsewhere(response)),
                 Forwarded::NotSent => (context.leaderless_patience(), Denied::NoLeader),
                 // That node leads no longer, or not yet: a hand-over may be under way there.
@@ -162,7 +162,7 @@ where
         let Ok(_place) = context.waiting.take(request.sharers()) else {
             return Err(denied.into());
         };
-        leadership_change(context).await;
+        Box::pin(leadership_change(context)).await;
     }
 }
 
@@ -178,7 +178,7 @@ where
     H: Fn() -> F,
     F: Future<Output = Result<T, CallFailure>>,
 {
-    context.is_still_let_in(&request.principal())?;
+    context.is_still_let_in(request.principal())?;
     local().await
 }
 

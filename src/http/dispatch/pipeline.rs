@@ -15,13 +15,12 @@
 
 use std::collections::VecDeque;
 
-use axum::http::request::Parts;
 use tokio::time::{Instant, timeout_at};
 
 use super::chunk::{Decided, LineVerdict, Proposed, decide, decided, is_open};
 use crate::driver::handle::Denied;
 use crate::http::answer::CallFailure;
-use crate::http::request::{Chunk, Context};
+use crate::http::request::{Chunk, ClientHead, Context};
 
 /// The maximum number of open chunks of one stream: one is judged, one is sent to disks and followers, one returns from there, and one has
 /// just arrived.
@@ -33,7 +32,7 @@ const LINES_LEAST: usize = 256;
 
 pub struct Pipeline<'a> {
     context: &'a Context,
-    head: &'a Parts,
+    head: &'a ClientHead,
     no_forward: bool,
     under_way: VecDeque<UnderWay>,
 }
@@ -47,7 +46,7 @@ struct UnderWay {
 }
 
 impl Pipeline<'_> {
-    pub fn new<'a>(context: &'a Context, head: &'a Parts, no_forward: bool) -> Pipeline<'a> {
+    pub fn new<'a>(context: &'a Context, head: &'a ClientHead, no_forward: bool) -> Pipeline<'a> {
         Pipeline { context, head, no_forward, under_way: VecDeque::new() }
     }
 

@@ -72,8 +72,7 @@ pub async fn read_leases(context: &Context, request: &ClientRequest, leases: &Le
 }
 
 async fn at_level(context: &Context, request: &ClientRequest, params: &[&str], wanted: Wanted<'_>) -> Answer {
-    let params = [&COMMON, params].concat();
-    let query = request.query(&params)?;
+    let query = request.query_of(&COMMON, params)?;
     if query.level() == Level::Local {
         return Ok(request.in_time(read_here(context, request, &query, wanted)).await??);
     }
@@ -92,7 +91,7 @@ async fn read_here(
     let view = context.handle.read(query.level()).await?;
     let mut response = match wanted {
         Wanted::One(look) => look(&view.store, request, query)?,
-        Wanted::List(look) => context.long_reads.run(|| look(&view.store, request, query)).await?,
+        Wanted::List(look) => Box::pin(context.long_reads.run(|| look(&view.store, request, query))).await?,
         Wanted::Leases(leases) => show_leases(context, request, query, &view, leases).await?,
     };
     let headers = response.headers_mut();
@@ -112,7 +111,7 @@ async fn show_leases(
     leases: &LeaseRead,
 ) -> Answer {
     let find = || (leases.find)(&view.store, request, query);
-    let page = if leases.is_list() { context.long_reads.run(find).await? } else { find()? };
+    let page = if leases.is_list() { Box::pin(context.long_reads.run(find)).await? } else { find()? };
     let times = match query.level() {
         // No lease is shown on this page, so lease times are not fetched.
         _ if page.names.is_empty() => None,
@@ -121,7 +120,7 @@ async fn show_leases(
     };
     let known = known_of(&page, times);
     let show = || (leases.show)(&view.store, request, &page, &known);
-    if leases.is_list() { context.long_reads.run(show).await } else { show() }
+    if leases.is_list() { Box::pin(context.long_reads.run(show)).await } else { show() }
 }
 
 /// A local read shows no times: only the leader counts leases, and its count is not in the log (P38).

@@ -4,6 +4,8 @@
 //! that record (`Eldest-Acks`). A replayed call made none: its response repeats the first result, and says
 //! so.
 
+use std::cell::RefCell;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Serialize;
@@ -34,7 +36,7 @@ pub async fn write_with(
     parse: Parse,
     show: Show,
 ) -> Answer {
-    let no_forward = request.query(&[&["forward"], params].concat())?.no_forward;
+    let no_forward = request.query_of(&["forward"], params)?.no_forward;
     at_leader(context, request, CallKind::Write, no_forward, || write_here(context, request, parse, show))
         .await
 }
@@ -75,6 +77,20 @@ pub fn set_record(headers: &mut HeaderMap, context: &Context, position: Position
     answer::set_position(headers, position);
     answer::set_leader(headers, Some(context.me()));
     if let Some(acks) = acks {
-        headers.insert(ACKS, answer::value_of(format!("{acks}/{}", context.setup.known().voters())));
+        headers.insert(ACKS, acks_value(acks, context.setup.known().voters()));
     }
+}
+
+/// The same few values are shown again and again, so the last one is kept.
+fn acks_value(acks: usize, voters: usize) -> HeaderValue {
+    thread_local! {
+        static LAST: RefCell<((usize, usize), HeaderValue)> =
+            const { RefCell::new(((0, 0), HeaderValue::from_static("0/0"))) };
+    }
+    LAST.with_borrow_mut(|(last, value)| {
+        if *last != (acks, voters) {
+            (*last, *value) = ((acks, voters), answer::value_of(format!("{acks}/{voters}")));
+        }
+        value.clone()
+    })
 }

@@ -32,7 +32,7 @@ use crate::driver::handle::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
 use crate::http::admission::{Caller, Places, Sharers, Shares};
 use crate::http::answer::{Code, Problem, Surroundings};
-use crate::http::request::Context;
+use crate::http::request::{Connection, Context};
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
@@ -109,8 +109,16 @@ impl PeerEndpoint {
         }
     }
 
-    pub async fn answer(&self, context: &Context, route: Route, parts: Parts, body: Body) -> Response<Body> {
-        self.answer_or_problem(route, &parts, body).await.unwrap_or_else(|problem| {
+    /// `connection` is the connection of the call.
+    pub async fn answer(
+        &self,
+        context: &Context,
+        route: Route,
+        connection: Option<&Connection>,
+        parts: Parts,
+        body: Body,
+    ) -> Response<Body> {
+        self.answer_or_problem(route, connection, &parts, body).await.unwrap_or_else(|problem| {
             let request_id = context.request_id();
             problem.render(Surroundings { request_id: &request_id, leader: None })
         })
@@ -119,10 +127,11 @@ impl PeerEndpoint {
     async fn answer_or_problem(
         &self,
         route: Route,
+        connection: Option<&Connection>,
         parts: &Parts,
         body: Body,
     ) -> Result<Response<Body>, Problem> {
-        let request = PeerRequest::read(route, parts)?;
+        let request = PeerRequest::read(route, connection, parts)?;
         match self.wall.pass(request.sender.from, WALL_TIMEOUT, self.handle_checked(&request, body)).await {
             Some(answer) => answer,
             None => Err(Problem::new(Code::RequestTimeout, "there is a wall between caller and node")),
@@ -349,7 +358,11 @@ impl PeerEndpoint {
 }
 
 impl<'a> PeerRequest<'a> {
-    fn read(route: Route, parts: &'a Parts) -> Result<PeerRequest<'a>, Problem> {
+    fn read(
+        route: Route,
+        connection: Option<&'a Connection>,
+        parts: &'a Parts,
+    ) -> Result<PeerRequest<'a>, Problem> {
         let text = |name: &'static str| {
             let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
             value.ok_or_else(|| unreadable(WireError::Missing(name)))
@@ -363,10 +376,10 @@ impl<'a> PeerRequest<'a> {
             message: text(header::MESSAGE)?,
             proof: text(header::PROOF).unwrap_or_default(),
             head_proof,
-            caller: parts.extensions.get(),
+            caller: connection.map(|connection| &connection.caller),
             head: ClusterHead::decode(cluster).map_err(unreadable)?,
             sender: Sender::decode(from).map_err(unreadable)?,
-            certified: parts.extensions.get::<Certified>().copied(),
+            certified: connection.and_then(|connection| connection.certified),
         })
     }
 }

@@ -1,10 +1,12 @@
-//! A client's request as handlers receive it: its head, its whole body, and the time by which it must be answered.
+//! A client's call as handlers receive it: its head, its whole body, and the time by which it must be answered.
 //!
-//! Every route that takes a whole body gets it in this form, and its body has the same bounds. A stream of
-//! commands, a backup and a whole-data document are read by their handlers instead.
+//! Every route that takes a whole body gets it in this form ([`ClientRequest`]), and its body has the same bounds. A stream of
+//! commands, a backup and a whole-data document are read by their handlers instead, which get a [`ClientCall`].
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
@@ -12,10 +14,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+use super::asker::Asker;
 use super::context::Context;
+use super::origin::FORWARDED;
 use super::{body, headers};
 use crate::http::access::Principal;
-use crate::http::admission::{Admitted, Caller, Origin, Sharer, Sharers};
+use crate::http::admission::{Held, Origin, Sharers};
 use crate::http::answer::{Code, Problem, outcome_unknown};
 use crate::http::url::Query;
 use crate::protocol::Mode;
@@ -49,20 +53,45 @@ impl CallKind {
     }
 }
 
+/// The head of a call, and its caller. The work for a call that goes on after its answer keeps this of it.
+#[derive(Clone, Debug)]
+pub struct ClientHead {
+    pub parts: Parts,
+    pub asker: Asker,
+}
+
+/// A call whose body is not read yet.
+#[derive(Debug)]
+pub struct ClientCall {
+    /// In a box, since a call passes many hands.
+    pub head: Box<ClientHead>,
+    pub body: Body,
+}
+
 #[derive(Debug)]
 pub struct ClientRequest {
-    pub parts: Parts,
+    pub head: Box<ClientHead>,
     pub body: Bytes,
     /// It counts from the head of the call and includes the time for the body. A handler may extend it by a
     /// wait that the caller has asked for.
     pub deadline: Instant,
     /// The mode of the cluster.
     pub mode: Mode,
+    /// The memory of the body.
+    pub _held: Option<Held>,
 }
 
 impl ClientRequest {
     pub fn query<'a>(&'a self, known: &[&str]) -> Result<Query<'a>, Problem> {
-        Query::parse(self.parts.uri.query(), known)
+        Query::parse(self.head.parts.uri.query(), known)
+    }
+
+    /// Does the same for the names of two lists.
+    pub fn query_of<'a>(&'a self, known: &[&str], more: &[&str]) -> Result<Query<'a>, Problem> {
+        match self.head.parts.uri.query() {
+            None => Ok(Query::default()),
+            Some(_) => self.query(&[known, more].concat()),
+        }
     }
 
     /// For routes that take only `forward`: returns whether the call stays here, with or without a leader.
@@ -72,30 +101,29 @@ impl ClientRequest {
 
     /// Returns the origin of the call, if it is known.
     pub fn origin(&self) -> Option<Origin> {
-        self.parts.extensions.get::<Admitted>()?.origin()
+        self.head.asker.admitted.origin()
     }
 
     pub fn sharers(&self) -> Sharers {
-        sharers(&self.parts)
+        self.head.asker.sharers()
     }
 
-    /// Returns the principal of the call.
-    pub fn principal(&self) -> Principal {
-        principal(&self.parts)
+    pub fn principal(&self) -> &Principal {
+        &self.head.asker.principal
     }
 
     /// The call may wait for long from here on: it is counted as a waiting call.
     pub fn wait(&self) -> Result<(), Problem> {
-        self.parts.extensions.get::<Admitted>().map_or(Ok(()), Admitted::wait)
+        self.head.asker.admitted.wait()
     }
 
     pub fn path(&self) -> &str {
-        self.parts.uri.path()
+        self.head.parts.uri.path()
     }
 
     /// Another node forwarded the call: it is answered here, or not at all.
     pub fn was_forwarded(&self) -> bool {
-        self.parts.headers.contains_key(headers::FORWARDED)
+        self.head.parts.headers.contains_key(FORWARDED)
     }
 
     /// Bounds a call to the loop that needs no leader: the loop may hang, the caller may not.
@@ -104,7 +132,7 @@ impl ClientRequest {
     }
 
     pub fn check_media_type(&self) -> Result<(), Problem> {
-        body::check_media_type(&self.parts.headers)
+        body::check_media_type(&self.head.parts.headers)
     }
 
     /// Returns the body as one JSON value.
@@ -114,12 +142,12 @@ impl ClientRequest {
 
     /// Returns the secret that the caller shows in the head of the request (P53).
     pub fn secret(&self) -> Result<Option<SecretHash>, Problem> {
-        headers::secret(&self.parts.headers)
+        headers::secret(&self.head.parts.headers)
     }
 
     /// Returns the keyed call, if the request has an `Idempotency-Key`.
     pub fn idempotent_call(&self) -> Result<Option<KeyedCall>, Problem> {
-        headers::idempotent_call(&self.parts, &self.body)
+        headers::idempotent_call(&self.head.parts, &self.head.asker, &self.body)
     }
 
     /// Parses the body as an object of known members; an empty body is an empty object.
@@ -129,37 +157,47 @@ impl ClientRequest {
     }
 }
 
-/// Returns the principal that the guard of the route has set.
-/// Without a guard it is a principal without any grant, so a route that forgets its guard refuses.
-pub fn principal(parts: &Parts) -> Principal {
-    parts.extensions.get().cloned().unwrap_or_else(Principal::nobody)
+impl ClientCall {
+    /// Returns the call as a router takes it.
+    pub fn into_request(self) -> Request {
+        let ClientCall { head, body } = self;
+        let ClientHead { mut parts, asker } = *head;
+        parts.extensions.insert(asker);
+        Request::from_parts(parts, body)
+    }
+
+    /// Reads the body.
+    pub async fn whole(self, context: &Context) -> Result<ClientRequest, Problem> {
+        let ClientCall { head, body } = self;
+        let now = Instant::now();
+        let limits = &context.limits;
+        let whole_by = now + limits.body_timeout.min(limits.request_timeout);
+        let caller = head.asker.connection.as_ref().map(|connection| &connection.caller);
+        let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
+        // The second of three looks at the token (P56): the guard looked when the head arrived, and the
+        // leader looks before it writes. A body may take seconds, and the token may be revoked in that time.
+        context.is_still_let_in(&head.asker.principal)?;
+        let mode = context.setup.settings.mode;
+        Ok(ClientRequest { head, body, deadline: now + limits.request_timeout, mode, _held: held })
+    }
 }
 
-/// Returns the sharers that a call counts for. The guard may know more of its principal than was known when the call was admitted.
-pub fn sharers(parts: &Parts) -> Sharers {
-    let admitted = parts.extensions.get::<Admitted>().map(|admitted| admitted.sharers).unwrap_or_default();
-    let judged = parts.extensions.get().map(|principal: &Principal| Sharer::of(&principal.who));
-    Sharers { principal: judged.or(admitted.principal), ..admitted }
+/// The front has put the caller into the request.
+impl<S: Sync> FromRequest<S> for ClientCall {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<ClientCall, Infallible> {
+        let (mut parts, body) = request.into_parts();
+        let asker = parts.extensions.remove().unwrap_or_else(Asker::node);
+        Ok(ClientCall { head: Box::new(ClientHead { parts, asker }), body })
+    }
 }
 
 impl FromRequest<Arc<Context>> for ClientRequest {
     type Rejection = Problem;
 
     async fn from_request(request: Request, context: &Arc<Context>) -> Result<ClientRequest, Problem> {
-        let now = Instant::now();
-        let (mut parts, body) = request.into_parts();
-        let limits = &context.limits;
-        let whole_by = now + limits.body_timeout.min(limits.request_timeout);
-        let caller = parts.extensions.get::<Arc<Caller>>();
-        let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
-        // The second of three looks at the token (P56): the guard looked when the head arrived, and the
-        // leader looks before it writes. A body may take seconds, and the token may be revoked in that time.
-        context.is_still_let_in(&principal(&parts))?;
-        if let Some(held) = held {
-            // The memory is held as long as the request or its head exists.
-            parts.extensions.insert(Arc::new(held));
-        }
-        let mode = context.setup.settings.mode;
-        Ok(ClientRequest { parts, body, deadline: now + limits.request_timeout, mode })
+        let Ok(call) = ClientCall::from_request(request, context).await;
+        call.whole(context).await
     }
 }

@@ -19,15 +19,13 @@ use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 
-use crate::http::access::{Principal, Who};
-use crate::http::admission::Admitted;
+use super::asker::Asker;
+use crate::http::access::Who;
 use crate::http::answer::{Code, Problem};
 use crate::http::url::decode;
 use crate::store::{DocCondition, Holding, SecretHash};
 use crate::types::KeyedCall;
 
-/// The node that forwarded a client's call; the call is never forwarded again.
-pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The number of the first line of a chunk that one node forwards to another.
 pub const FIRST_LINE: HeaderName = HeaderName::from_static("eldest-first-line");
@@ -190,7 +188,7 @@ fn wrong(name: HeaderName, detail: &'static str) -> Problem {
 }
 
 /// Returns None without the header. The same key with another method, path, query or body is another call under a used name.
-pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, Problem> {
+pub fn idempotent_call(parts: &Parts, asker: &Asker, body: &[u8]) -> Result<Option<KeyedCall>, Problem> {
     let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else {
         return Ok(None);
@@ -200,7 +198,7 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, 
         let detail = format!("send one Idempotency-Key of 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("Idempotency-Key", detail));
     }
-    Ok(Some(KeyOwner::of(parts).call(key, hash_of_call(parts, body))))
+    Ok(Some(KeyOwner::of(asker).call(key, hash_of_call(parts, body))))
 }
 
 /// The principal that an idempotency key belongs to. Each principal has its own keys, so no client can use up or find out those of another
@@ -214,12 +212,10 @@ pub struct KeyOwner {
 
 impl KeyOwner {
     /// The address is the client's own, also at a leader to which another node forwards the call (`origin`).
-    pub fn of(parts: &Parts) -> KeyOwner {
-        let origin = parts.extensions.get::<Admitted>().and_then(Admitted::origin);
+    pub fn of(asker: &Asker) -> KeyOwner {
+        let origin = asker.admitted.origin();
         let address = origin.map(|origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32);
-        let principal =
-            parts.extensions.get().map_or(Who::Anonymous, |principal: &Principal| principal.who.clone());
-        KeyOwner { address: address.unwrap_or_default(), principal }
+        KeyOwner { address: address.unwrap_or_default(), principal: asker.principal.who.clone() }
     }
 
     /// An anonymous caller's key is hashed alone, and any other caller's key with further parts. No two principals have a hash in
@@ -384,7 +380,7 @@ mod tests {
     fn parsed(path: &str, key: &[u8], body: &str) -> Result<Option<KeyedCall>, Problem> {
         let request = Request::put(path).header(IDEMPOTENCY_KEY, key).body(());
         let (parts, ()) = request.expect("it is well formed").into_parts();
-        idempotent_call(&parts, body.as_bytes())
+        idempotent_call(&parts, &Asker::node(), body.as_bytes())
     }
 
     #[test]
@@ -407,7 +403,10 @@ mod tests {
                 request = request.header(IF_ROLE, holder);
             }
             let (parts, ()) = request.body(()).expect("it is well formed").into_parts();
-            idempotent_call(&parts, b"1").expect("the key is sound").expect("there is one").body
+            idempotent_call(&parts, &Asker::node(), b"1")
+                .expect("the key is sound")
+                .expect("there is one")
+                .body
         };
         let calls = [None, Some("r; token=1"), Some("r; token=2"), Some("s; token=1")].map(call);
         assert_eq!(calls.iter().collect::<std::collections::BTreeSet<_>>().len(), calls.len());

@@ -21,12 +21,14 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use eldest_tls::Caller as Certified;
 
-use super::headers::FORWARDED;
 use crate::driver::Setup;
 use crate::driver::channels::Stamp;
 use crate::http::admission::Origin;
 use crate::http::url::decode;
 use crate::types::NodeId;
+
+/// The node that forwarded a client's call; the call is never forwarded again.
+pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
 
 /// `10.0.0.7 <proof>`, or `10.0.0.7` without a secret: a blank at the end of a header would be lost.
 const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");

@@ -17,7 +17,8 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
     HeaderValue, ORIGIN, VARY,
 };
-use axum::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Response, StatusCode, Version};
 
 use crate::http::answer::{Code, Problem};
 
@@ -50,8 +51,8 @@ pub struct Web {
 /// Returns the name by which a node was called, without a port. None if an old program states none. A call with two `Host`
 /// headers, with a `Host` that differs from `:authority`, or on HTTP/1 with a whole URL as its target is refused: a proxy and
 /// this node might take different ones as the name.
-pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
-    let mut hosts = request.headers().get_all(HOST).iter();
+pub fn host(request: &Parts) -> Result<Option<&str>, Problem> {
+    let mut hosts = request.headers.get_all(HOST).iter();
     let (given, second) = (hosts.next(), hosts.next());
     if second.is_some() {
         return Err(Problem::field("Host", "send one Host header, not several"));
@@ -59,8 +60,8 @@ pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let given = given
         .map(|host| host.to_str().map_err(|_| Problem::field("Host", "it is not a host name")))
         .transpose()?;
-    let target = request.uri().authority().map(|authority| authority.as_str());
-    let authority = match (request.version(), target, given) {
+    let target = request.uri.authority().map(|authority| authority.as_str());
+    let authority = match (request.version, target, given) {
         (Version::HTTP_2, Some(target), given) => {
             if given.is_some_and(|given| !given.eq_ignore_ascii_case(target)) {
                 return Err(Problem::field("Host", "it differs from :authority"));
@@ -95,10 +96,13 @@ impl Web {
         let Some(host) = host else {
             return Ok(());
         };
-        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let name = host.strip_suffix('.').unwrap_or(host);
+        if name.parse::<IpAddr>().is_ok() {
+            return Ok(());
+        }
+        let name = name.to_ascii_lowercase();
         let local = name == "localhost" || name.ends_with(".localhost");
-        let known = local || name.parse::<IpAddr>().is_ok() || self.hosts.contains(&name);
-        if known || is_member(&name) {
+        if local || self.hosts.contains(&name) || is_member(&name) {
             return Ok(());
         }
         let detail = "Host is not a name of this node: call it by an address or by a name of the topology, or \
@@ -109,8 +113,8 @@ impl Web {
     /// Returns the origin that may read the response, if the call comes from a page of another origin.
     /// Browsers send `Origin` with everything but plain reads, and `Sec-Fetch-Site` with all calls by https
     /// or to the loopback. `same-site` is foreign, too: another port of this machine has the same site.
-    pub fn check_origin<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Problem> {
-        let headers = request.headers();
+    pub fn check_origin(&self, request: &Parts) -> Result<Option<HeaderValue>, Problem> {
+        let headers = &request.headers;
         if let Some(origin) = headers.get(ORIGIN) {
             let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
             if self.origins.contains(&text) {
@@ -119,8 +123,8 @@ impl Web {
             return if is_own(&text, request) { Ok(None) } else { Err(foreign("Origin")) };
         }
         let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
-        let reads = [Method::GET, Method::HEAD].contains(request.method());
-        let open = reads && OPEN_PAGES.contains(&request.uri().path());
+        let reads = [Method::GET, Method::HEAD].contains(&request.method);
+        let open = reads && OPEN_PAGES.contains(&request.uri.path());
         match site {
             Some(b"cross-site" | b"same-site") if !open => Err(foreign("Sec-Fetch-Site")),
             _ => Ok(None),
@@ -131,9 +135,9 @@ impl Web {
 /// Returns whether the page was served by this node, or by a proxy in front of it, under the name that the call uses.
 /// The scheme is not compared: a proxy may take TLS for this node. `null`, which a sandboxed page sends, has
 /// no authority and is foreign.
-fn is_own<B>(origin: &str, request: &Request<B>) -> bool {
-    let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    let called = request.uri().authority().map(|authority| authority.as_str()).or(called);
+fn is_own(origin: &str, request: &Parts) -> bool {
+    let called = request.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let called = request.uri.authority().map(|authority| authority.as_str()).or(called);
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     authority.zip(called).is_some_and(|(authority, called)| authority.eq_ignore_ascii_case(called))
 }
@@ -145,8 +149,8 @@ fn foreign(field: &'static str) -> Problem {
 
 /// Returns whether this is the question that a browser asks before it sends a request that forms cannot send. The answer names no
 /// origin: `allow` adds it, and only if `check_origin` has accepted it.
-pub fn is_preflight<B>(request: &Request<B>) -> bool {
-    request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+pub fn is_preflight(request: &Parts) -> bool {
+    request.method == Method::OPTIONS && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 pub fn preflight() -> Response<Body> {
@@ -169,15 +173,17 @@ pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Request;
+
     use super::*;
 
-    fn request(line: &str, version: Version, headers: &[(&str, &str)]) -> Request<()> {
+    fn request(line: &str, version: Version, headers: &[(&str, &str)]) -> Parts {
         let (method, target) = line.split_once(' ').expect("a method and a target");
         let builder = Request::builder().method(method).uri(target).version(version);
         let add = |builder: axum::http::request::Builder, (name, value): &(&str, &str)| {
             builder.header(*name, *value)
         };
-        headers.iter().fold(builder, add).body(()).expect("it is well formed")
+        headers.iter().fold(builder, add).body(()).expect("it is well formed").into_parts().0
     }
 
     fn called(target: &str, version: Version, hosts: &[&str]) -> Result<Option<String>, Code> {

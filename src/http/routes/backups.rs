@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -26,9 +26,9 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::handle::{Level, Written};
 use crate::http::access::Principal;
-use crate::http::admission::{ConnectionTimeouts, Place};
+use crate::http::admission::Place;
 use crate::http::answer::{self, Answer, Code, Problem, TEXT, outcome_unknown};
-use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, LongBody, principal, sharers};
+use crate::http::request::{ClientCall, ClientRequest, Context, IDEMPOTENCY_KEY, LongBody};
 use crate::http::routes::pieces::streamed;
 use crate::http::url::Query;
 use crate::storage::node::backup::{self, BackupHead, BackupReader, BadBackup};
@@ -60,11 +60,11 @@ struct Restored<'a> {
     backup: &'a BackupHead,
 }
 
-pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> Answer {
-    let (parts, body) = request.into_parts();
-    check_kind(&parts)?;
-    takes_no_key(&parts)?;
-    let word = Word::read(&parts)?;
+pub async fn restore(State(context): State<Arc<Context>>, call: ClientCall) -> Answer {
+    let ClientCall { head, body } = call;
+    check_kind(&head.parts)?;
+    takes_no_key(&head.parts)?;
+    let word = Word::read(&head.parts)?;
     if let Some(leader) = context.other_leader() {
         // The call is not forwarded: the backup is large, and an operator who replaces all data must name the node.
         let detail = format!("node {} leads; send the backup there", leader.0);
@@ -72,9 +72,9 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
     }
     // The place is taken before the body is read. The next restore is refused at once, and does not wait
     // behind a body of half an hour.
-    let place = context.restores.take(sharers(&parts))?;
+    let place = context.restores.take(head.asker.sharers())?;
     // A restore that has begun runs to its end, even if the caller disconnects.
-    let restoring = carry_out(context, principal(&parts), body, word, place);
+    let restoring = carry_out(context, head.asker.principal, body, word, place);
     tokio::spawn(restoring).await.map_err(|_| lost())?
 }
 
@@ -224,7 +224,7 @@ pub async fn backup(State(context): State<Arc<Context>>, request: ClientRequest)
     let place = context.backups.take(request.sharers())?;
     let view = request.in_time(context.handle.read(level)).await??;
     let home = context.setup.home();
-    let timeouts = request.parts.extensions.get::<Arc<ConnectionTimeouts>>();
+    let timeouts = request.head.asker.timeouts();
     Ok(streamed(TEXT, place, timeouts, move |out| {
         let head = BackupHead::new(&home, &view.store, crate::driver::wall_time());
         backup::write(&head, &view.store, out)

@@ -14,9 +14,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request};
 use axum::http::header::EXPECT;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -24,12 +22,12 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::driver::handle::Denied;
-use crate::http::admission::ConnectionTimeouts;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
 use crate::http::dispatch::{Decided, Pipeline, decide};
 use crate::http::request::{
-    CHUNK_LINES, Chunk, ClientRequest, Commands, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, sharers,
+    CHUNK_LINES, Chunk, ClientCall, ClientHead, ClientRequest, Commands, Context, FIRST_LINE, FORWARDED,
+    IDEMPOTENCY_KEY,
 };
 use crate::http::url::Query;
 
@@ -37,29 +35,30 @@ use crate::http::url::Query;
 /// More would let a slow client use memory for answers instead of being slowed down.
 const ANSWERS_MOST: usize = 1;
 
-pub async fn run(context: Arc<Context>, request: Request) -> Answer {
-    if request.headers().contains_key(IDEMPOTENCY_KEY) {
+pub async fn run(context: Arc<Context>, call: ClientCall) -> Answer {
+    let parts = &call.head.parts;
+    if parts.headers.contains_key(IDEMPOTENCY_KEY) {
         let detail = "each line has its own key: its member idempotency_key";
         return Err(Problem::field("Idempotency-Key", detail));
     }
-    if request.headers().contains_key(FORWARDED) {
-        return passed_on(&context, request).await;
+    if parts.headers.contains_key(FORWARDED) {
+        return passed_on(&context, call).await;
     }
-    let no_forward = Query::parse(request.uri().query(), &["forward"])?.no_forward;
+    let no_forward = Query::parse(parts.uri.query(), &["forward"])?.no_forward;
     if let Some(leader) = context.other_leader().filter(|_| no_forward) {
         return Err(Denied::NotLeader { leader }.into());
     }
-    let (head, body) = request.into_parts();
-    let place = context.streams.take(sharers(&head))?;
+    let ClientCall { head, body } = call;
+    let place = context.streams.take(head.asker.sharers())?;
     let mut commands = Commands::new(body, context.limits.body_bytes, context.limits.body_timeout);
     // hyper sends `100 Continue` when the body is first read. If the head of the response left before that,
     // the client would take it as the final answer and send no body.
-    if head.headers.contains_key(EXPECT) {
+    if head.parts.headers.contains_key(EXPECT) {
         commands.read().await?;
     }
     let (tell, answers) = mpsc::channel(ANSWERS_MOST);
     // The request continues after the head of its response, so that further bytes are not taken for the head of the next request.
-    let busy = head.extensions.get::<Arc<ConnectionTimeouts>>().map(|timeouts| timeouts.begin(head.version));
+    let busy = head.asker.timeouts().map(|timeouts| timeouts.begin(head.parts.version));
     tokio::spawn(serve(context, head, no_forward, commands, tell, (place, busy)));
     let answers = unfold(answers, |mut answers| async move { Some((answers.recv().await?, answers)) });
     Ok(stream::response(Format::Ndjson, answers))
@@ -78,7 +77,7 @@ enum Next {
 /// Runs until the body has ended or the client has disconnected: chunks that have reached the loop by then are decided without the client.
 async fn serve(
     context: Arc<Context>,
-    head: Parts,
+    head: Box<ClientHead>,
     no_forward: bool,
     mut commands: Commands,
     tell: mpsc::Sender<Result<Bytes, Infallible>>,
@@ -143,13 +142,14 @@ async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, 
 /// A chunk that another node forwards for its client: a whole body, with one response.
 /// The other node keeps the stream with the client. This node sees one chunk, decides it without forwarding
 /// it again, and says how many lines at its end it has not taken.
-async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
-    let ClientRequest { parts, body, .. } = ClientRequest::from_request(request, context).await?;
-    let Some(chunk) = Chunk::whole(body, first_line(&parts.headers)) else {
+async fn passed_on(context: &Context, call: ClientCall) -> Answer {
+    // The memory of the body is held until the chunk is decided.
+    let ClientRequest { head, body, _held, .. } = call.whole(context).await?;
+    let Some(chunk) = Chunk::whole(body, first_line(&head.parts.headers)) else {
         let detail = format!("a forwarded chunk has at most {CHUNK_LINES} lines");
         return Err(Problem::new(Code::BodyTooLarge, detail).with("most", CHUNK_LINES));
     };
-    let (count, decided) = (chunk.len(), decide(context, &parts, false, chunk).await);
+    let (count, decided) = (chunk.len(), decide(context, &head, false, chunk).await);
     let not_taken = match decided.not_taken {
         Some((left, problem)) if left == count => return Err(problem),
         Some((left, _)) => left,

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::pieces::{Pieces, streamed};
 use crate::driver::handle::{CatchUp, Whole};
-use crate::http::admission::ConnectionTimeouts;
 use crate::http::answer::{Answer, JSON, Problem};
 use crate::http::request::{ClientRequest, Context};
 use crate::storage::line;
@@ -29,7 +28,7 @@ pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientReques
     let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
     let place = context.catch_ups.take(request.sharers())?;
     let found = request.in_time(context.handle.catch_up(boundary)).await??;
-    let timeouts = request.parts.extensions.get::<Arc<ConnectionTimeouts>>();
+    let timeouts = request.head.asker.timeouts();
     let all = move |out: &mut Pieces| write(found, out).map_err(std::io::Error::other);
     Ok(streamed(JSON, place, timeouts, all))
 }

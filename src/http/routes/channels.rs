@@ -53,10 +53,10 @@ pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest
     request.check_media_type()?;
     let message = message(&request.body)?;
     let channels = context.handle.channels();
-    let certified = request.parts.extensions.get().copied();
+    let certified = request.head.asker.certified();
     // A message from another node is delivered here only: each node sends to all others itself, so there is
     // one hop.
-    let delivered = match stamp(&request.parts.headers, &context.setup, certified) {
+    let delivered = match stamp(&request.head.parts.headers, &context.setup, certified) {
         Some((member, stamp)) => channels.publish_of(member, stamp, &name, &message),
         None if request.was_forwarded() => channels.publish(&name, &message),
         None => channels.publish(&name, &message) + publish_elsewhere(&context, &request, &message).await,
@@ -100,7 +100,7 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
     let question = Question {
         method: Method::POST,
         target: request.path(),
-        shown: &request.parts.headers,
+        shown: &request.head.parts.headers,
         origin: request.origin(),
         body: Some(message.clone()),
         within: timeout_of_peer(&context.setup.settings.timing),

@@ -4,22 +4,22 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::State;
 use axum::http::{Response, StatusCode};
 
 use super::bulk;
 use crate::driver::handle::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, command, is_ndjson};
+use crate::http::request::{ClientCall, ClientRequest, Context, command, is_ndjson};
 use crate::http::url::name_after;
 use crate::store::Command;
 
-pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answer {
-    if is_ndjson(request.headers()) {
-        return bulk::run(context, request).await;
+pub async fn run(State(context): State<Arc<Context>>, call: ClientCall) -> Answer {
+    if is_ndjson(&call.head.parts.headers) {
+        return bulk::run(context, call).await;
     }
-    let request = ClientRequest::from_request(request, &context).await?;
+    let request = call.whole(&context).await?;
     request.check_media_type()?;
     dispatch::write(&context, &request, judged, show).await
 }

@@ -14,7 +14,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{ALLOW, CONTENT_LENGTH};
 use axum::http::{HeaderValue, Method, Response, StatusCode};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::driver::handle::Written;
@@ -32,22 +31,22 @@ const ENDING: [&str; 3] = Ending::MEMBERS;
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
 const LISTED: [&str; 3] = ["prefix", "limit", "after"];
 
-pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+pub async fn put(context: &Context, request: &ClientRequest) -> Answer {
     request.check_media_type()?;
-    dispatch::write_with(&context, &request, &ENDING, parse_put, show_put).await
+    dispatch::write_with(context, request, &ENDING, parse_put, show_put).await
 }
 
 /// `POST …?renew` renews a document with a ttl. This makes no record.
 /// It may be repeated at another leader, so it is dispatched like a read.
-pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+pub async fn renew(context: &Context, request: &ClientRequest) -> Answer {
     let query = request.query(&["forward", "renew"])?;
     if query.more("renew").is_none() {
         let detail = "a document is renewed by POST …?renew, and written by PUT";
         return Err(Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, ALLOWED));
     }
-    let key = key_in(&request)?;
-    let condition = condition(&Method::POST, &request.parts.headers)?;
-    dispatch::at_leader(&context, &request, CallKind::Read, query.no_forward, || async {
+    let key = key_in(request)?;
+    let condition = condition(&Method::POST, &request.head.parts.headers)?;
+    dispatch::at_leader(context, request, CallKind::Read, query.no_forward, || async {
         let granted = context.handle.renew_doc(key.clone(), condition.clone()).await?;
         let doc = &granted.what;
         let shown = json!({
@@ -56,18 +55,18 @@ pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) 
             "ttl_ms": doc.ttl().map(millis),
             "expires_in_ms": millis(granted.expires_in),
         });
-        Ok(dispatch::granted(&context, &granted, StatusCode::OK, &shown))
+        Ok(dispatch::granted(context, &granted, StatusCode::OK, &shown))
     })
     .await
 }
 
-pub async fn delete(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::write(&context, &request, parse_delete, |written| answer::result(written, StatusCode::OK)).await
+pub async fn delete(context: &Context, request: &ClientRequest) -> Answer {
+    dispatch::write(context, request, parse_delete, |written| answer::result(written, StatusCode::OK)).await
 }
 
-pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+pub async fn get(context: &Context, request: &ClientRequest) -> Answer {
     const ONE: LeaseRead = LeaseRead { params: &[], find: find_one, show: show_one };
-    dispatch::read_leases(&context, &request, &ONE).await
+    dispatch::read_leases(context, request, &ONE).await
 }
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -81,18 +80,18 @@ fn key_in(request: &ClientRequest) -> Result<Text, Problem> {
 
 fn parse_put(request: &ClientRequest) -> Result<Command, Problem> {
     let key = new_name_after(request.path(), PREFIX, "key")?;
-    let condition = condition(&request.parts.method, &request.parts.headers)?;
-    let query = request.query(&[&["forward"], &ENDING[..]].concat())?;
+    let condition = condition(&request.head.parts.method, &request.head.parts.headers)?;
+    let query = request.query_of(&["forward"], &ENDING)?;
     let ending = Ending::of_query(query.more("ttl_ms"), query.more("with"), query.more("token"));
-    let (mut ending, holder) = (ending.map_err(BadCommand::from)?, holder(&request.parts.headers)?);
+    let (mut ending, holder) = (ending.map_err(BadCommand::from)?, holder(&request.head.parts.headers)?);
     ending.show(request.secret()?);
     judged(request, Command::put_doc(&key, request.raw()?, condition, holder, ending)?)
 }
 
 fn parse_delete(request: &ClientRequest) -> Result<Command, Problem> {
     let key = name_after(request.path(), PREFIX, "key")?;
-    let condition = condition(&Method::DELETE, &request.parts.headers)?;
-    judged(request, Command::delete_doc(&key, condition, holder(&request.parts.headers)?)?)
+    let condition = condition(&Method::DELETE, &request.head.parts.headers)?;
+    judged(request, Command::delete_doc(&key, condition, holder(&request.head.parts.headers)?)?)
 }
 
 /// The lease that a document is to end with needs a grant, too, and so does the role in whose name it is written.
@@ -102,13 +101,11 @@ fn judged(request: &ClientRequest, command: Command) -> Result<Command, Problem>
 }
 
 fn show_put(written: &Written) -> Response<Body> {
-    #[derive(Deserialize)]
-    struct Put<'a> {
-        rev: &'a str,
-    }
     let status = if written.reply.created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer::result(written, status);
-    if let Ok(Put { rev }) = serde_json::from_str(&written.reply.json) {
+    // The text is the store's own. Quotes in the key are escaped, so these words can only be the name of the member.
+    let rev = written.reply.json.rsplit_once("\"rev\":\"").and_then(|(_, rest)| rest.split_once('"'));
+    if let Some((rev, _)) = rev {
         answer::set_etag(response.headers_mut(), rev);
     }
     response
@@ -131,7 +128,7 @@ fn some(store: &Store, query: &Query) -> store::Page<DocItem> {
 
 /// The page is looked up again, in the same frozen state: it is the page whose times were fetched.
 fn show_some(store: &Store, request: &ClientRequest, timed: &Page, known: &[KnownLease]) -> Answer {
-    let query = request.query(&[&COMMON[..], &LISTED].concat())?;
+    let query = request.query_of(&COMMON, &LISTED)?;
     let mut page = some(store, &query);
     let left: BTreeMap<&str, Option<Span>> =
         timed.names.iter().zip(known).map(|(name, known)| (&**name.text(), known.left)).collect();
@@ -156,7 +153,7 @@ fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[KnownLeas
     let rev = doc.rev().to_string();
     // A condition of a read is judged at the level of the read, so a 304 is as fresh as the document would
     // be.
-    let mut response = match freshness(&request.parts.headers, &rev)? {
+    let mut response = match freshness(&request.head.parts.headers, &rev)? {
         Fresh::Send => answer::json(StatusCode::OK, answer::shared(doc.value)),
         Fresh::NotModified => not_modified(doc.value.len()),
     };

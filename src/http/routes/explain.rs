@@ -128,7 +128,7 @@ async fn ask(
     let question = Question {
         method: Method::GET,
         target,
-        shown: &request.parts.headers,
+        shown: &request.head.parts.headers,
         origin: request.origin(),
         body: None,
         within: WITHIN,

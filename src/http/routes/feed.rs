@@ -42,7 +42,7 @@ pub async fn follow(State(context): State<Arc<Context>>, request: ClientRequest)
     let (format, silence) = (wanted.format, stream::silence(&context.limits));
     let place = context.readers.take(request.sharers())?;
     let subscription = subscribe(&context, &request, wanted).await?;
-    let reader = Some(Reader { subscription, principal: request.principal(), _place: place });
+    let reader = Some(Reader { subscription, principal: request.principal().clone(), _place: place });
     let events = unfold(reader, move |reader| next(reader, format, silence));
     Ok(stream::response(format, events))
 }
@@ -53,7 +53,7 @@ fn read(request: &ClientRequest) -> Result<Wanted, Problem> {
     let kinds = query.kinds.as_deref().filter(|kinds| !kinds.is_empty()).map(kinds).transpose()?;
     let filter = Filter::new(kinds, query.prefix.as_deref().unwrap_or_default());
     // An EventSource reconnects to its original URL, and states its current position in the header.
-    let since = match stream::last_event_id(&request.parts.headers)? {
+    let since = match stream::last_event_id(&request.head.parts.headers)? {
         Some(id) => since("Last-Event-ID", id, request.mode)?,
         None => query.since.as_deref().map_or(Ok(None), |id| since("since", id, request.mode))?,
     };

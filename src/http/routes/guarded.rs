@@ -22,8 +22,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response, Uri};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
@@ -37,11 +38,13 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 use crate::driver::handle::{Denied, Level};
 use crate::http::access::needs::{Asked, Need};
 use crate::http::access::{Principal, Shown, Who};
-use crate::http::admission::{Admitted, Origin, Refused, Sharer, Sharers};
+use crate::http::admission::{Origin, Refused, Sharer, Sharers};
 use crate::http::answer::stream::Format;
 use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
-use crate::http::request::{AuditEntry, CallKind, ClientRequest, Context, GivesBack, Stage, no_holder};
+use crate::http::request::{
+    Asker, CallKind, ClientCall, ClientHead, ClientRequest, Context, GivesBack, Stage, no_holder,
+};
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
 
@@ -61,88 +64,101 @@ const GIVING_BACK: [&str; 2] = ["/release", "/untie"];
 /// The clock may be set at any time: the expiry of a token is checked this often.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
-/// The state of a guard in front of a route.
-#[derive(Clone, Debug)]
+/// The route of a call, and what it needs.
+#[derive(Clone, Copy, Debug)]
 pub struct Guarded {
-    pub context: Arc<Context>,
     pub pattern: &'static str,
     pub need: Need,
 }
 
-pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: Next) -> Response<Body> {
-    let Guarded { context, pattern, need } = guarded;
-    let shown = request.extensions_mut().remove().unwrap_or(Shown::Nothing);
-    let origin = request.extensions().get::<Admitted>().and_then(Admitted::origin);
-    // Probes and the page are answered even if the credential is invalid, and without a leader.
-    if need == Need::Nothing {
-        return next.run(request).await;
-    }
-    if let Err(problem) = check_holder(&request, pattern) {
-        return problem.into_response();
-    }
-    // Set if the node keeps an audit log.
-    let entry: Option<Arc<AuditEntry>> = request.extensions().get().cloned();
-    let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
-    // The caller is another node, which has proved its statement. The client's token is not checked: the stream may have ended
-    // just because that token was revoked. The handler compares the body with the statement.
-    if let Some(word) = gives_back(&context, &request, need) {
-        request.extensions_mut().insert(word);
-        let response = next.run(request).await;
-        if is_forbidden(&response) && context.denied.add(origin, Instant::now()) {
-            judge(&Who::Unknown);
+/// The guard as the router calls it.
+pub async fn guard(
+    State((context, guarded)): State<(Arc<Context>, Guarded)>,
+    call: ClientCall,
+    next: Next,
+) -> Response<Body> {
+    guarded.judge(&context, call, |call| next.run(call.into_request())).await
+}
+
+impl Guarded {
+    /// Judges a call, and gives it to the handler of its route if the caller may make it.
+    pub async fn judge<F: Future<Output = Response<Body>>>(
+        self,
+        context: &Arc<Context>,
+        mut call: ClientCall,
+        handler: impl FnOnce(ClientCall) -> F,
+    ) -> Response<Body> {
+        let Guarded { pattern, need } = self;
+        // Probes and the page are answered even if the credential is invalid, and without a leader.
+        if need == Need::Nothing {
+            return handler(call).await;
         }
-        return response;
-    }
-    let principal = match known(&context, shown, origin).await {
-        Ok(principal) => principal,
-        Err(Unknown { answer, counts }) => {
-            if counts {
-                judge(&Who::Unknown);
-            }
-            return answer;
-        }
-    };
-    let judged = need.of(pattern, request.uri()).and_then(|asked| principal.check(&asked).map(|()| asked));
-    let is_order = match judged {
-        Ok(asked) => asked == Asked::Order,
-        Err(problem) => {
-            // The audit log takes as many lines about this from one address as about wrong credentials.
-            if !principal.is_anonymous() && context.denied.add(origin, Instant::now()) {
-                judge(&principal.who);
-            }
+        let ClientHead { parts, asker } = &mut *call.head;
+        if let Err(problem) = check_holder(parts, pattern) {
             return problem.into_response();
         }
-    };
-    let who = principal.who.clone();
-    // An order gets its line before it is carried out, so that there is one even if the order never gets an
-    // answer.
-    if is_order {
-        judge(&who);
-        entry.iter().for_each(|entry| context.audit.tell(context.handle.wall(), entry, Stage::Asked));
-    }
-    request.extensions_mut().insert(principal);
-    let waits = need == Need::OnRole && WAITING.iter().any(|end| request.uri().path().ends_with(end));
-    let answered = next.run(request);
-    let response = match &who {
-        Who::Token { id, .. } if waits => while_it_is_good(&context, answered, *id).await,
-        _ => answered.await,
-    };
-    // These needs are known only to the handler: the grants for the operations of a command, and the secret of a lease.
-    if is_forbidden(&response) && !is_order && context.denied.add(origin, Instant::now()) {
-        judge(&who);
-    }
-    match &who {
-        Who::Token { id, .. } => until_it_ends(&context, response, *id),
-        Who::Anonymous | Who::Admin | Who::Unknown => response,
+        let (origin, entry) = (asker.admitted.origin(), asker.entry.clone());
+        let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
+        // The caller is another node, which has proved its statement. The client's token is not checked: the stream may have ended
+        // just because that token was revoked. The handler compares the body with the statement.
+        asker.gives_back = gives_back(context, asker, parts, need);
+        if asker.gives_back.is_some() {
+            let response = handler(call).await;
+            if is_forbidden(&response) && context.denied.add(origin, Instant::now()) {
+                judge(&Who::Unknown);
+            }
+            return response;
+        }
+        match known(context, &asker.shown, origin).await {
+            Ok(principal) => asker.is(principal),
+            Err(Unknown { answer, counts }) => {
+                if counts {
+                    judge(&Who::Unknown);
+                }
+                return answer;
+            }
+        };
+        let principal = &asker.principal;
+        let judged = need.of(pattern, &parts.uri).and_then(|asked| principal.check(&asked).map(|()| asked));
+        let is_order = match judged {
+            Ok(asked) => asked == Asked::Order,
+            Err(problem) => {
+                // The audit log takes as many lines about this from one address as about wrong credentials.
+                if !principal.is_anonymous() && context.denied.add(origin, Instant::now()) {
+                    judge(&principal.who);
+                }
+                return problem.into_response();
+            }
+        };
+        let who = principal.who.clone();
+        // An order gets its line before it is carried out, so that there is one even if the order never gets an
+        // answer.
+        if is_order {
+            judge(&who);
+            entry.iter().for_each(|entry| context.audit.tell(context.handle.wall(), entry, Stage::Asked));
+        }
+        let waits = need == Need::OnRole && WAITING.iter().any(|end| parts.uri.path().ends_with(end));
+        let response = match &who {
+            Who::Token { id, .. } if waits => Box::pin(while_it_is_good(context, handler(call), *id)).await,
+            _ => handler(call).await,
+        };
+        // These needs are known only to the handler: the grants for the operations of a command, and the secret of a lease.
+        if is_forbidden(&response) && !is_order && context.denied.add(origin, Instant::now()) {
+            judge(&who);
+        }
+        match &who {
+            Who::Token { id, .. } => until_it_ends(context, response, *id),
+            Who::Anonymous | Who::Admin | Who::Unknown => response,
+        }
     }
 }
 
 /// Rejects a condition on a route that does not check it: otherwise it would pass as fulfilled.
-fn check_holder(request: &Request, pattern: &str) -> Result<(), Problem> {
-    let takes = pattern.starts_with("/v1/docs/") && matches!(*request.method(), Method::PUT | Method::DELETE);
-    match takes || request.method().is_safe() {
+fn check_holder(parts: &Parts, pattern: &str) -> Result<(), Problem> {
+    let takes = pattern.starts_with("/v1/docs/") && matches!(parts.method, Method::PUT | Method::DELETE);
+    match takes || parts.method.is_safe() {
         true => Ok(()),
-        false => no_holder(request.headers()),
+        false => no_holder(&parts.headers),
     }
 }
 
@@ -152,11 +168,10 @@ fn is_forbidden(response: &Response<Body>) -> bool {
 }
 
 /// Another node gives back a role that one of its clients held by a stream, even if that client's token was revoked.
-fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesBack> {
-    let path = request.uri().path();
-    let certified = request.extensions().get().copied();
+fn gives_back(context: &Context, asker: &Asker, parts: &Parts, need: Need) -> Option<GivesBack> {
+    let path = parts.uri.path();
     let gives = need == Need::OnRole && GIVING_BACK.iter().any(|end| path.ends_with(end));
-    gives.then(|| GivesBack::heard(request.headers(), &context.setup, certified, path)).flatten()
+    gives.then(|| GivesBack::heard(&parts.headers, &context.setup, asker.certified(), path)).flatten()
 }
 
 /// Judges a waiting call for as long as it waits. A caller that is cut off here counts as disconnected, and is granted nothing (P41). A
@@ -191,13 +206,13 @@ impl Unknown {
 /// Returns the principal of the call.
 /// The order saves work at the leader: tokens from an address that has used up its refusals are not looked up
 /// there.
-async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
+async fn known(context: &Arc<Context>, shown: &Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),
-        Shown::Right(principal) => return Ok(principal),
+        Shown::Right(principal) => return Ok(principal.clone()),
         Shown::UnknownToken(headers) if !context.refused.is_full(origin, Instant::now()) => {
-            catch_up(context, origin).await.map_err(Unknown::not_counted)?;
-            if let Shown::Right(principal) = context.look(&headers) {
+            Box::pin(catch_up(context, origin)).await.map_err(Unknown::not_counted)?;
+            if let Shown::Right(principal) = context.look(headers) {
                 return Ok(principal);
             }
         }
@@ -244,7 +259,8 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
 fn probe(context: &Context, deadline: Instant) -> ClientRequest {
     let (mut parts, ()) = axum::http::Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
-    ClientRequest { parts, body: Bytes::new(), deadline, mode: context.setup.settings.mode }
+    let head = Box::new(ClientHead { parts, asker: Asker::node() });
+    ClientRequest { head, body: Bytes::new(), deadline, mode: context.setup.settings.mode, _held: None }
 }
 
 fn index(headers: &HeaderMap) -> Index {

@@ -30,7 +30,7 @@ use tokio::time::{Duration, sleep, timeout};
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::client::{Clock, Moment, Term};
 use crate::driver::handle::{Denied, Leadership};
-use crate::http::admission::{ConnectionTimeouts, Place};
+use crate::http::admission::Place;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
 use crate::http::request::{ClientRequest, Context, FAREWELL};
@@ -97,7 +97,7 @@ pub async fn hold(
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
     let (claim, secret) = (claim(&query)?, asked.secret()?);
     let place = context.holds.take(asked.sharers())?;
-    if let Some(life) = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>() {
+    if let Some(life) = asked.head.asker.timeouts() {
         life.end_unheard(UNHEARD_MOST);
     }
     let instance = query.more("instance_id").unwrap_or_default();

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   a row of `needs::TABLE` ─► guarded: who calls, and is it granted? ─► the handler ─► dispatch
+//!                    short ──────┘
 //! ```
 //!
 //! A route exists only with a row in the table, so none is without a guard. The files:
 //!
-//! - `guarded` judges the caller of every route.
+//! - `guarded` judges the caller of every route. `short` takes the calls that clients make most often past the router.
 //! - `docs`, `commands` with `bulk`, `conflicts`, `roles`, `processes` and `tokens` are the data.
 //!   `role_calls`, `hold` and `tie` hold a role for a client with a stream.
 //! - `feed` and `channels` are streams for readers.
@@ -35,6 +36,7 @@ mod processes;
 mod restore;
 mod role_calls;
 mod roles;
+mod short;
 mod tie;
 mod tokens;
 
@@ -49,16 +51,45 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 
 use guarded::{Guarded, guard};
+pub use short::Short;
+use short::ShortGuards;
+use tower::Service;
 
 use crate::http::access::needs::{Row, TABLE};
 use crate::http::answer::{Answer, Code, Problem, unknown_route};
-use crate::http::request::{ClientRequest, Context};
+use crate::http::request::{ClientCall, ClientRequest, Context};
+
+/// The routes of a node.
+#[derive(Debug)]
+pub struct Routes {
+    context: Arc<Context>,
+    short: ShortGuards,
+    router: Router,
+}
+
+impl Routes {
+    pub fn new(context: Arc<Context>) -> Routes {
+        Routes { router: router(context.clone()), short: ShortGuards::new(), context }
+    }
+
+    /// Answers a client's call. A short call takes the short way to its handler, and any other goes through the router.
+    pub async fn answer(&self, call: ClientCall) -> Response<Body> {
+        let parts = &call.head.parts;
+        if let Some(short) = Short::of(&parts.method, parts.uri.path()) {
+            return self.short.answer(&self.context, short, call).await;
+        }
+        match Box::pin(self.router.clone().call(call.into_request())).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
 
 /// Builds a route for each row of the table of needs, behind the guard that checks the need.
-pub fn router(context: Arc<Context>) -> Router {
+fn router(context: Arc<Context>) -> Router {
     let route = |router: Router<Arc<Context>>, (method, pattern, need): &Row| {
-        let guarded = Guarded { context: context.clone(), pattern, need: *need };
-        router.route(pattern, served(method, pattern).route_layer(from_fn_with_state(guarded, guard)))
+        let state = (context.clone(), Guarded { pattern, need: *need });
+        router.route(pattern, served(method, pattern).route_layer(from_fn_with_state(state, guard)))
     };
     TABLE
         .iter()
@@ -74,12 +105,12 @@ fn served(method: &str, pattern: &str) -> MethodRouter<Arc<Context>> {
         "GET" => served_get(pattern),
         "POST" => served_post(pattern),
         "PUT" => match pattern {
-            "/v1/docs/" | "/v1/docs/{*key}" => put(docs::put),
+            "/v1/docs/" | "/v1/docs/{*key}" => put(|state, call| Short::PutDoc.routed(state, call)),
             "/v1/processes/{*id}" => put(processes::put),
             _ => unserved(method, pattern),
         },
         "DELETE" => match pattern {
-            "/v1/docs/" | "/v1/docs/{*key}" => delete(docs::delete),
+            "/v1/docs/" | "/v1/docs/{*key}" => delete(|state, call| Short::DeleteDoc.routed(state, call)),
             "/v1/processes/{*id}" => delete(processes::delete),
             "/v1/tokens/{*id}" => delete(tokens::revoke),
             _ => unserved(method, pattern),
@@ -105,7 +136,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/elections" => get(commands::elections),
         "/v1/elections/{*name}" => get(commands::election),
         "/v1/docs" => get(docs::list),
-        "/v1/docs/" | "/v1/docs/{*key}" => get(docs::get),
+        "/v1/docs/" | "/v1/docs/{*key}" => get(|state, call| Short::GetDoc.routed(state, call)),
         "/v1/conflicts" => get(conflicts::list),
         "/v1/conflicts/{*id}" => get(conflicts::get),
         "/v1/roles" => get(roles::list),
@@ -127,7 +158,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
 fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
         "/v1/commands" => post(commands::run),
-        "/v1/docs/" | "/v1/docs/{*key}" => post(docs::renew),
+        "/v1/docs/" | "/v1/docs/{*key}" => post(|state, call| Short::RenewDoc.routed(state, call)),
         "/v1/conflicts/{*id}" => post(conflicts::resolve),
         "/v1/roles/{*role}" => post(role_operation),
         "/v1/processes/{*id}" => post(processes::operation),

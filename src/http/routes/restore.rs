@@ -11,9 +11,8 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ use crate::driver::handle::Written;
 use crate::http::access::Principal;
 use crate::http::admission::Place;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, check_media_type, principal, read_body, sharers};
+use crate::http::request::{ClientCall, Context, check_media_type, read_body};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The maximum size of a document: it is held in memory while it is cut into steps.
@@ -33,40 +32,40 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
 /// of one document could apply parts of another one that an attempt had staged before it broke off.
 type Cut = fn(&str, u64) -> Result<Steps, BadDocument>;
 
-pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {
-    let (parts, body) = request.into_parts();
-    let Written { position, .. } = restore(context, &parts, body, restore_steps).await?;
+pub async fn override_all_data(State(context): State<Arc<Context>>, call: ClientCall) -> Answer {
+    let Written { position, .. } = restore(context, call, restore_steps).await?;
     let body = format!("{{\"snapshot_id\":0,\"index\":{},\"epoch\":\"{}\"}}", position.index, position.epoch);
     Ok(answer::json(StatusCode::OK, body))
 }
 
 /// Sides merge only in available mode.
-pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Request) -> Answer {
-    let (parts, body) = request.into_parts();
+pub async fn merge_conflict(State(context): State<Arc<Context>>, call: ClientCall) -> Answer {
     let cluster = &context.setup.cluster;
     if !context.setup.settings.is_available() {
         let mode = &cluster.mode;
         let detail = format!("the cluster runs in {mode} mode, which never has two histories to merge");
         return Err(Problem::new(Code::ModeMismatch, detail).with("mode", mode.as_str()));
     }
-    let Written { position, reply, .. } = restore(context, &parts, body, merge_steps).await?;
+    let Written { position, reply, .. } = restore(context, call, merge_steps).await?;
     let rest = reply.json.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
     let comma = if rest.is_empty() { "" } else { "," };
     let body = format!("{{\"index\":{},\"epoch\":\"{}\"{comma}{rest}}}", position.index, position.epoch);
     Ok(answer::json(StatusCode::OK, body))
 }
 
-async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> Result<Written, Problem> {
-    check_media_type(&parts.headers)?;
+async fn restore(context: Arc<Context>, call: ClientCall, cut: Cut) -> Result<Written, Problem> {
+    check_media_type(&call.head.parts.headers)?;
     if let Some(leader) = context.other_leader() {
         // The call is not forwarded: the document is large, and an operator who replaces all data must name the node.
         let detail = format!("node {} leads; send the document there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     // One place for both kinds of documents and for backups: the memory of one is the bound.
-    let place = context.restores.take(sharers(parts))?;
+    let place = context.restores.take(call.head.asker.sharers())?;
     // A restore that has begun runs to its end, even if the caller disconnects.
-    tokio::spawn(carry_out(context, principal(parts), body, cut, place)).await.map_err(|_| lost())?
+    tokio::spawn(carry_out(context, call.head.asker.principal, call.body, cut, place))
+        .await
+        .map_err(|_| lost())?
 }
 
 async fn carry_out(

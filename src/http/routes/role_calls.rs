@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
@@ -26,7 +25,7 @@ use crate::http::access::Principal;
 use crate::http::answer::lease::millis;
 use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
-use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY};
+use crate::http::request::{CallKind, ClientHead, ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY};
 use crate::http::url;
 use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
@@ -50,7 +49,7 @@ pub struct Granted {
 pub struct Calls {
     pub context: Arc<Context>,
     /// The head of the client's call, used for the further calls.
-    pub head: Parts,
+    pub head: ClientHead,
     pub mode: Mode,
     pub role: Text,
 }
@@ -120,8 +119,8 @@ impl Calls {
     /// neither here nor by the leader.
     fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
         let mut asked = self.asked(order, &tenure_json(tenure))?;
-        asked.parts.extensions.remove::<Principal>();
-        asked.parts.extensions.insert(GivesBack { token: tenure.token, tie: tenure.tie });
+        asked.head.asker.principal = Principal::nobody();
+        asked.head.asker.gives_back = Some(GivesBack { token: tenure.token, tie: tenure.tie });
         Ok(asked)
     }
 
@@ -131,10 +130,16 @@ impl Calls {
         let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
         let uri: Uri =
             target.parse().map_err(|_| Problem::field("role", "the role call cannot be forwarded"))?;
-        let mut parts = self.head.clone();
-        parts.uri = uri;
+        let mut head = self.head.clone();
+        head.parts.uri = uri;
         let deadline = Instant::now() + self.context.limits.request_timeout;
-        Ok(ClientRequest { parts, body: body.to_string().into(), deadline, mode: self.mode })
+        Ok(ClientRequest {
+            head: Box::new(head),
+            body: body.to_string().into(),
+            deadline,
+            mode: self.mode,
+            _held: None,
+        })
     }
 }
 
@@ -173,11 +178,12 @@ fn tenure_json(tenure: &Tenure) -> Value {
 /// Removes the headers that belong to the first body.
 /// An idempotency key names the client's one call. With it the further calls would get the answer of the
 /// first.
-pub fn head(asked: &ClientRequest) -> Parts {
-    let mut parts = asked.parts.clone();
+pub fn head(asked: &ClientRequest) -> ClientHead {
+    let mut head = ClientHead::clone(&asked.head);
+    let parts = &mut head.parts;
     parts.method = Method::POST;
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.remove(IDEMPOTENCY_KEY);
     parts.headers.insert(CONTENT_TYPE, JSON);
-    parts
+    head
 }

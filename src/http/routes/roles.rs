@@ -96,7 +96,7 @@ pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
     let said = GivesBack { token: tenure.token, tie: tenure.tie };
-    if request.parts.extensions.get().is_some_and(|proved: &GivesBack| *proved != said) {
+    if request.head.asker.gives_back.is_some_and(|proved| proved != said) {
         return Err(Problem::new(Code::Forbidden, "the node's proof is for another token"));
     }
     Ok(Tenure { secret: tenure.secret.or(request.secret()?), ..tenure })

@@ -75,7 +75,7 @@ pub async fn tie(
         return Err(Problem::field("grace_ms", format!("must be from 0 to {GRACE_MOST_MS}")));
     }
     let place = context.holds.take(asked.sharers())?;
-    let connection = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>().cloned();
+    let connection = asked.head.asker.timeouts().cloned();
     if let Some(connection) = &connection {
         connection.end_unheard(UNHEARD_MOST);
     }

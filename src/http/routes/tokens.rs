@@ -26,7 +26,7 @@ const PREFIX: &str = "/v1/tokens/";
 const SECRET_BYTES: usize = 32;
 
 pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    if request.parts.headers.contains_key(IDEMPOTENCY_KEY) {
+    if request.head.parts.headers.contains_key(IDEMPOTENCY_KEY) {
         let detail = "a token is shown only once: a lost answer cannot be repeated, so revoke that token and \
             create another";
         return Err(Problem::field("Idempotency-Key", detail));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::http::header::HeaderValue;
+use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode, Uri};
 
 use crate::http::admission::Counted;
@@ -26,31 +26,26 @@ const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
 /// disconnected: no path forgets to report the end.
 pub struct Call {
     context: Arc<Context>,
-    id: HeaderValue,
+    pub id: HeaderValue,
     method: Method,
     uri: Uri,
     counted: Counted,
     /// Set if the node keeps an audit log.
-    entry: Option<Arc<AuditEntry>>,
+    pub entry: Option<Arc<AuditEntry>>,
     /// Set if there is a collector, unless the caller wants no trace.
     traced: Option<(TraceContext, SystemTime)>,
     is_answered: bool,
 }
 
 impl Call {
-    /// Puts the entry of the audit log into the request, where the guard of the route finds it.
-    pub fn begin(request: &mut Request, context: &Arc<Context>, id: &HeaderValue) -> Call {
-        let entry = context.audit.entry(context.me(), id, request);
-        if let Some(entry) = &entry {
-            request.extensions_mut().insert(entry.clone());
-        }
+    pub fn begin(request: &mut Parts, context: &Arc<Context>, id: &HeaderValue) -> Call {
         Call {
             context: context.clone(),
             id: id.clone(),
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            counted: Counted::begin(request.uri().path()),
-            entry,
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            counted: Counted::begin(request.uri.path()),
+            entry: context.audit.entry(context.me(), id, request),
             traced: traced(request, context),
             is_answered: false,
         }
@@ -109,11 +104,11 @@ impl Drop for Call {
 /// Adds the span's header to this call, and so to its calls to other nodes.
 /// A caller that sends `traceparent` without the sampled flag wants no trace. Its context still travels on,
 /// so that the nodes behind this one do not begin a trace by themselves.
-fn traced(request: &mut Request, context: &Context) -> Option<(TraceContext, SystemTime)> {
+fn traced(request: &mut Parts, context: &Context) -> Option<(TraceContext, SystemTime)> {
     if !context.spans.are_wanted() {
         return None;
     }
-    let traced = TraceContext::begin(request.headers());
-    request.headers_mut().insert(TRACEPARENT, traced.header());
+    let traced = TraceContext::begin(&request.headers);
+    request.headers.insert(TRACEPARENT, traced.header());
     traced.sampled.then(|| (traced, SystemTime::now()))
 }

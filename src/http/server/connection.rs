@@ -17,16 +17,15 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::front::{Front, Reserved};
-use super::sort;
+use super::front::Front;
+use super::sort::Visiting;
 use super::tls::{self, Stream};
 use crate::config::HttpLimits;
 use crate::http::admission::{ConnectionPlace, ConnectionTimeouts, Decision};
-use crate::http::request::Context;
+use crate::http::request::{Connection, Context};
 use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: enough for a busy client, but not the full capacity of the node.
@@ -61,8 +60,8 @@ pub struct Served {
     pub builder: Arc<Builder>,
     pub phase: watch::Receiver<Phase>,
     pub place: ConnectionPlace,
-    /// The runtime for clients' calls, if it is not this one.
-    pub clients: Option<Handle>,
+    /// Set if the connection is served by a thread that is not for all calls.
+    pub visiting: Option<Visiting>,
 }
 
 impl Served {
@@ -87,7 +86,7 @@ pub fn builder(context: &Context) -> Builder {
 
 /// Serves until the peer closes, the connection is silent for too long, or the server stops.
 pub async fn run(stream: TcpStream, served: Served) {
-    let Served { front, builder, mut phase, place, clients } = served;
+    let Served { front, builder, mut phase, place, visiting } = served;
     let limits = &front.context.limits;
     let timeouts = Arc::new(timeouts(limits, place.is_reserve));
     let opened = tokio::select! {
@@ -99,27 +98,22 @@ pub async fn run(stream: TcpStream, served: Served) {
         return;
     };
     let called = Arc::new(Notify::new());
+    let (caller, is_reserve) = (place.caller.clone(), place.is_reserve);
+    let known = Arc::new(Connection { timeouts: timeouts.clone(), caller, certified, is_reserve });
     let watched = TokioIo::new(Watched { stream, timeouts: timeouts.clone() });
-    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         // `busy` ends when the response exists, not when the client has it: from then on the answer time-out
         // counts, by `Untaken` in the body.
-        let (front, busy) = (front.clone(), timeouts.begin(request.version()));
-        let last = place.is_reserve && request.version() < Version::HTTP_2;
-        let extensions = request.extensions_mut();
-        extensions.insert(timeouts.clone());
-        extensions.insert(place.caller.clone());
-        if let Some(certified) = certified {
-            extensions.insert(certified);
-        }
-        if place.is_reserve {
-            extensions.insert(Reserved);
+        let (front, known, busy) = (front.clone(), known.clone(), timeouts.begin(request.version()));
+        let last = is_reserve && request.version() < Version::HTTP_2;
+        if is_reserve {
             called.notify_one();
         }
-        let (request, clients) = (request.map(axum::body::Body::new), clients.clone());
+        let (request, visiting) = (request.map(axum::body::Body::new), visiting.clone());
         async move {
-            let mut response = match clients {
-                Some(clients) => sort::answer(&clients, front, request).await,
-                None => front.answer(request).await,
+            let mut response = match visiting {
+                Some(visiting) => visiting.answer(front, known, request).await,
+                None => front.answer(Some(known), request).await,
             };
             // HTTP/1 clients learn from the header that this was the last call; HTTP/2 clients learn it from
             // GOAWAY, which `called` below causes.
@@ -218,8 +212,10 @@ impl Watched {
     }
 
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if matches!(polled, Poll::Ready(Ok(1..))) {
-            self.timeouts.wrote_some();
+        match polled {
+            Poll::Ready(Ok(1..)) => self.timeouts.wrote_some(),
+            Poll::Ready(_) => {}
+            Poll::Pending => self.timeouts.write_waits(),
         }
         polled
     }

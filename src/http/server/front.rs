@@ -12,28 +12,33 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ALLOW, HeaderValue};
-use axum::http::{HeaderMap, Method, Response};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Response, Version};
 use axum::response::IntoResponse;
 use hyper::body::Body as _;
-use tower::Service;
 
 use super::call::Call;
 use super::held::Account;
 use super::held::Seated;
 use crate::http::access::Shown;
-use crate::http::admission::{Caller, Class, ConnectionTimeouts, Seat, Sharer, Sharers, no_memory};
+use crate::http::admission::{Class, Seat, Sharer, Sharers, no_memory};
 use crate::http::answer::{
     Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
 };
 use crate::http::peer::PeerEndpoint;
-use crate::http::request::{Context, allow, host, is_preflight, origin, preflight};
-use crate::http::routes;
+use crate::http::request::{
+    Asker, ClientCall, ClientHead, Connection, Context, allow, host, is_preflight, origin, preflight,
+};
+use crate::http::routes::Routes;
 use crate::http::url::has_dot_segments;
 use crate::wire::{Route, header};
+
+/// The length of a body that is not accounted for on HTTP/1: a connection has one such response at a time, so the bound of connections
+/// is their bound. Most responses are shorter.
+const SMALL_BODY_MOST: u64 = 4 << 10;
 
 /// The memory of a waiting response in addition to its body: its head, and the state that HTTP keeps for it.
 const RESPONSE_OVERHEAD_BYTES: usize = 1024;
@@ -41,57 +46,62 @@ const RESPONSE_OVERHEAD_BYTES: usize = 1024;
 #[derive(Debug)]
 pub struct Front {
     pub context: Arc<Context>,
-    router: Router,
+    routes: Routes,
     peers: PeerEndpoint,
 }
 
 impl Front {
     pub fn new(context: Arc<Context>) -> Front {
-        Front { router: routes::router(context.clone()), peers: PeerEndpoint::new(&context), context }
+        Front { routes: Routes::new(context.clone()), peers: PeerEndpoint::new(&context), context }
     }
 
-    /// A call with an envelope whose host or origin is refused is answered like a client's: so the refusal
-    /// gets an id, and is counted.
-    pub async fn answer(&self, mut request: Request) -> Response<Body> {
-        let shown = self.context.look(request.headers());
-        request.extensions_mut().insert(shown);
-        let page = self.check_web(&request);
-        match (&page, peer_route(&request)) {
+    /// Answers a call that came over this connection. A call with an envelope whose host or origin is refused is answered like a
+    /// client's: so the refusal gets an id, and is counted.
+    pub async fn answer(&self, connection: Option<Arc<Connection>>, request: Request) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let shown = self.context.look(&parts.headers);
+        let route = peer_route(&parts);
+        let page = self.check_web(&parts, &shown, route.is_some());
+        match (&page, route) {
             (Ok(_), Some(route)) => {
                 self.context.traffic.peers.add(1);
-                let (parts, body) = request.into_parts();
-                self.peers.answer(&self.context, route, parts, body).await
+                Box::pin(self.peers.answer(&self.context, route, connection.as_deref(), parts, body)).await
             }
-            _ => self.answer_client(page, request).await,
+            _ => {
+                let id = request_id(&parts.headers, &self.context);
+                let head = Box::new(ClientHead { parts, asker: Asker::new(connection, shown, id) });
+                self.answer_client(page, ClientCall { head, body }).await
+            }
         }
     }
 
     async fn answer_client(
         &self,
         page: Result<Option<HeaderValue>, Problem>,
-        mut request: Request,
+        mut call: ClientCall,
     ) -> Response<Body> {
-        let id = request_id(request.headers_mut(), &self.context);
-        let call = Call::begin(&mut request, &self.context, &id);
-        // The router consumes the request, and the response must be accounted for to the same connection.
-        let reader = Reader::of(&request);
+        let ClientHead { parts, asker } = &mut *call.head;
+        let begun = Call::begin(parts, &self.context, &asker.request_id);
+        asker.entry = begun.entry.clone();
+        let reader = Reader::of(&call.head);
         let (page, mut response) = match page {
-            Ok(page) => (page, self.admitted(request).await),
+            Ok(page) => (page, self.admitted(call).await),
             Err(problem) => (None, problem.into_response()),
         };
         let mut problem = response.extensions_mut().remove::<Problem>();
         if let Some(problem) = &problem {
-            call.refused(response.status(), problem);
-            response = self.render(problem, &response, &id);
+            begun.refused(response.status(), problem);
+            response = self.render(problem, &response, &begun.id);
         }
         // The problem is rendered before its memory is counted, and the counters come after that: they show
         // what the client gets, not what the handler wanted.
         response = reader.account(response).unwrap_or_else(|denied| {
-            let response = self.render(&denied, &empty(), &id);
+            let response = self.render(&denied, &empty(), &begun.id);
             problem = Some(denied);
             response
         });
-        call.answered(&response, problem.map(|problem| problem.code().name()));
+        let id = begun.id.clone();
+        begun.answered(&response, problem.map(|problem| problem.code().name()));
         complete(response.headers_mut(), &self.context, id);
         // Refusals get these headers, too: without them an allowed page could not read why it was refused.
         if let Some(page) = page {
@@ -102,25 +112,24 @@ impl Front {
 
     /// Checks the host and the origin that a browser states. Returns the origin of a page that may read the response, if it is another
     /// origin.
-    fn check_web(&self, request: &Request) -> Result<Option<HeaderValue>, Problem> {
-        let (context, host) = (&self.context, host(request)?);
-        let is_peer = || peer_route(request).is_some() && context.setup.secret.is_some();
+    fn check_web(&self, parts: &Parts, shown: &Shown, of_peer: bool) -> Result<Option<HeaderValue>, Problem> {
+        let (context, host) = (&self.context, host(parts)?);
         // A foreign page has no credential: the Host check is skipped for a caller that shows one, or that must prove that it has one.
-        if !is_peer() && !matches!(request.extensions().get(), Some(Shown::Right(_))) {
+        if !(of_peer && context.setup.secret.is_some() || matches!(shown, Shown::Right(_))) {
             context.web.check_host(host, |name| context.is_member_name(name))?;
         }
-        context.web.check_origin(request)
+        context.web.check_origin(parts)
     }
 
-    async fn admitted(&self, mut request: Request) -> Response<Body> {
-        match self.admit(&request) {
-            Ok(_) if is_preflight(&request) => preflight(),
-            Ok(None) => self.route(request).await,
+    async fn admitted(&self, mut call: ClientCall) -> Response<Body> {
+        match self.admit(&call.head) {
+            Ok(_) if is_preflight(&call.head.parts) => preflight(),
+            Ok(None) => self.routes.answer(call).await,
             // The request has only a weak reference, so the seat becomes free when the response's head
             // exists. Lists keep it in their body until that is sent: each holds megabytes.
             Ok(Some((class, seat))) => {
-                request.extensions_mut().insert(seat.admitted());
-                let response = self.route(request).await;
+                call.head.asker.admitted = seat.admitted();
+                let response = self.routes.answer(call).await;
                 match class {
                     Class::Lists => response.map(|body| Seated::body(body, seat)),
                     _ => response,
@@ -130,41 +139,33 @@ impl Front {
         }
     }
 
-    fn admit(&self, request: &Request) -> Result<Option<(Class, Arc<Seat>)>, Problem> {
+    fn admit(&self, head: &ClientHead) -> Result<Option<(Class, Arc<Seat>)>, Problem> {
+        let ClientHead { parts, asker } = head;
         let most = self.context.limits.head_bytes;
-        if size_of_head(request) > most {
+        if size_of_head(parts) > most {
             let detail = format!("the head of the request has more than {most} bytes");
             return Err(Problem::new(Code::RequestHeaderFieldsTooLarge, detail));
         }
-        let path = request.uri().path();
+        let path = parts.uri.path();
         if has_dot_segments(path) {
             return Err(Problem::field(
                 "path",
                 "path segments . and .. are not allowed: many clients rewrite them",
             ));
         }
-        let Some(class) = Class::of(request.method(), path) else {
+        let Some(class) = Class::of(&parts.method, path) else {
             return Ok(None);
         };
-        let extensions = request.extensions();
         // An unknown token does not count here: it would first have to be looked up at the leader, and any
         // caller can make one up.
-        let may_order = || matches!(extensions.get(), Some(Shown::Right(principal)) if principal.may_order());
-        if extensions.get::<Reserved>().is_some() && !may_order() {
+        let may_order = || matches!(&asker.shown, Shown::Right(principal) if principal.may_order());
+        if asker.connection.as_ref().is_some_and(|connection| connection.is_reserve) && !may_order() {
             return Err(beyond("connections to this node"));
         }
-        let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);
-        let certified = extensions.get().copied();
-        let origin = origin(request.headers(), &self.context.setup, certified, caller);
-        let principal = extensions.get().map(principal_of);
-        Ok(Some((class, self.context.seats.take(class, Sharers { origin, principal })?)))
-    }
-
-    async fn route(&self, request: Request) -> Response<Body> {
-        match self.router.clone().call(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        let caller = asker.connection.as_ref().map(|connection| connection.caller.origin);
+        let origin = origin(&parts.headers, &self.context.setup, asker.certified(), caller);
+        let sharers = Sharers { origin, principal: Some(principal_of(&asker.shown)) };
+        Ok(Some((class, self.context.seats.take(class, sharers)?)))
     }
 
     fn render(&self, problem: &Problem, response: &Response<Body>, id: &HeaderValue) -> Response<Body> {
@@ -189,51 +190,48 @@ fn principal_of(shown: &Shown) -> Sharer {
     }
 }
 
-/// The call came over a reserve connection, which is for probes, orders and peers.
-#[derive(Clone, Copy, Debug)]
-pub struct Reserved;
-
 fn beyond(bound: &'static str) -> Problem {
     Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
 }
 
 pub fn is_of_peer(request: &Request) -> bool {
-    peer_route(request).is_some()
+    route_of(request.headers(), request.uri().path()).is_some()
 }
 
 /// The reader of a response.
 struct Reader {
-    caller: Option<Arc<Caller>>,
-    timeouts: Option<Arc<ConnectionTimeouts>>,
+    connection: Option<Arc<Connection>>,
+    version: Version,
     /// The call has changed nothing, so its response may be replaced by a refusal.
     only_reads: bool,
 }
 
 impl Reader {
-    fn of(request: &Request) -> Reader {
-        let extensions = request.extensions();
-        Reader {
-            caller: extensions.get().cloned(),
-            timeouts: extensions.get().cloned(),
-            only_reads: [Method::GET, Method::HEAD].contains(request.method()),
-        }
+    fn of(head: &ClientHead) -> Reader {
+        let only_reads = [Method::GET, Method::HEAD].contains(&head.parts.method);
+        Reader { connection: head.asker.connection.clone(), version: head.parts.version, only_reads }
     }
 
     /// Accounts for the body of the response until its reader has it, if there is memory for it. A streamed body has no known length, and
     /// has its own bounds.
     fn account(&self, response: Response<Body>) -> Result<Response<Body>, Problem> {
-        let length = response.body().size_hint().exact().unwrap_or_default();
-        let Some(caller) = self.caller.as_ref().filter(|_| length > 0) else {
+        let Some(connection) = &self.connection else {
+            return Ok(response);
+        };
+        let length = response.body().size_hint().exact();
+        let is_small = self.version < Version::HTTP_2 && length.is_some_and(|bytes| bytes <= SMALL_BODY_MOST);
+        connection.timeouts.answers_small(is_small);
+        let Some(length) = length.filter(|length| !is_small && *length > 0) else {
             return Ok(response);
         };
         let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(RESPONSE_OVERHEAD_BYTES);
         // A read may be replaced by 429: it changed nothing. The outcome of a write is sent in any case, since 429 would say that
         // the write was surely not applied (P15). Its memory still counts, and keeps further bodies out.
         let held = match self.only_reads && response.status().is_success() {
-            true => caller.hold(bytes).ok_or_else(no_memory)?,
-            false => caller.hold_anyway(bytes),
+            true => connection.caller.hold(bytes).ok_or_else(no_memory)?,
+            false => connection.caller.hold_anyway(bytes),
         };
-        let untaken = || self.timeouts.as_ref().map(ConnectionTimeouts::answer);
+        let untaken = || Some(connection.timeouts.answer());
         let account = Account { held: Some(held), untaken: untaken() };
         Ok(response.map(|body| super::held::held(body, length, account, untaken())))
     }
@@ -241,22 +239,26 @@ impl Reader {
 
 /// A call with an envelope comes from a peer.
 /// A client can send such a header, too; `peer` decides whether the caller is a node.
-fn peer_route(request: &Request) -> Option<Route> {
-    if !request.headers().contains_key(header::MESSAGE) {
+fn peer_route(parts: &Parts) -> Option<Route> {
+    route_of(&parts.headers, parts.uri.path())
+}
+
+fn route_of(headers: &HeaderMap, path: &str) -> Option<Route> {
+    if !headers.contains_key(header::MESSAGE) {
         return None;
     }
-    match request.uri().path() {
+    match path {
         "/hearbeat" => Some(Route::Heartbeat),
         path => Route::ALL.into_iter().find(|route| route.path() == path),
     }
 }
 
 /// Returns the approximate size of the head on HTTP/1.
-fn size_of_head(request: &Request) -> usize {
+fn size_of_head(parts: &Parts) -> usize {
     /// `GET`, `HTTP/1.1` and blanks; or `: ` and the end of a line.
     const FRAME: usize = 4;
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + FRAME);
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FRAME);
     lines.sum::<usize>() + target + 4 * FRAME
 }
 
@@ -278,10 +280,9 @@ fn complete(headers: &mut HeaderMap, context: &Context, request_id: HeaderValue)
     headers.insert(REQUEST_ID, request_id);
 }
 
-/// Returns the client's own id if it is usable, or a new one, and sets it in the request.
-/// It is set in the request, so that it is forwarded: the lines, spans and refusals of both nodes name the
-/// same id.
-fn request_id(headers: &mut HeaderMap, context: &Context) -> HeaderValue {
+/// Returns the client's own id if it is usable, or a new one. It is forwarded with the call: the lines, spans and refusals of both nodes
+/// name the same id.
+fn request_id(headers: &HeaderMap, context: &Context) -> HeaderValue {
     let usable = |value: &&HeaderValue| {
         let bytes = value.as_bytes();
         (1..=REQUEST_ID_MOST).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
@@ -289,7 +290,5 @@ fn request_id(headers: &mut HeaderMap, context: &Context) -> HeaderValue {
     if let Some(given) = headers.get(REQUEST_ID).filter(usable) {
         return given.clone();
     }
-    let made = value_of(context.request_id());
-    headers.insert(REQUEST_ID, made.clone());
-    made
+    value_of(context.request_id())
 }

@@ -80,7 +80,7 @@ impl Sample {
         let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
         // Streams have no end, so only their heads are checked.
         let request = super::request(&format!("{} {}", self.method, self.target), &headers, self.body);
-        let (parts, body) = node.front.answer(request).await.into_parts();
+        let (parts, body) = node.front.answer(None, request).await.into_parts();
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
         match kind {
             Some("text/event-stream") => {

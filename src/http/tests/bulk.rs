@@ -64,7 +64,7 @@ impl Open {
         });
         let request = Request::post("/v1/commands").header("host", "x").header(NDJSON.0, NDJSON.1);
         let request = request.body(Body::from_stream(pieces)).expect("it is well formed");
-        let response = node.front.answer(request).await;
+        let response = node.front.answer(None, request).await;
         assert_eq!(response.status(), 200);
         Open { body, answer: response.into_body() }
     }

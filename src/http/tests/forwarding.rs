@@ -214,7 +214,7 @@ async fn when_replaced_among(
         nodes[2].deny(std::iter::repeat_n(Denied::NoQuorum, 10_000)).await;
     }
     let body = if line.starts_with("PUT") { "1" } else { "" };
-    let call = nodes[1].front.answer(request(line, headers, body));
+    let call = nodes[1].front.answer(None, request(line, headers, body));
     let turn = async {
         while taken.load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
@@ -270,7 +270,7 @@ async fn a_call_follows_leadership() {
     let _serving = heir.serve();
     old.control(Control::Show(Some(NodeId(2)))).await;
     old.deny(std::iter::repeat_n(Denied::HandingOver, 10_000)).await;
-    let call = old.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let call = old.front.answer(None, request("PUT /v1/docs/a", &[], "1"));
     let mut call = std::pin::pin!(call);
     while old.seen().is_empty() {
         assert!(call.as_mut().now_or_never().is_none());
@@ -287,7 +287,7 @@ async fn who_is_told_that_the_leader_moved_asks_again() {
     let (mut leader, follower) = two().await;
     let _serving = leader.serve();
     leader.control(Control::Show(Some(NodeId(3)))).await;
-    let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let call = follower.front.answer(None, request("PUT /v1/docs/a", &[], "1"));
     let turn = async {
         tokio::task::yield_now().await;
         leader.control(LEADER).await;
@@ -303,7 +303,7 @@ async fn a_call_outwaits_a_moment_without_a_leader() {
     let _serving = leader.serve();
     follower.control(Control::Show(None)).await;
     follower.deny([Denied::NoLeader]).await;
-    let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let call = follower.front.answer(None, request("PUT /v1/docs/a", &[], "1"));
     let turn = async {
         while follower.seen().is_empty() {
             tokio::task::yield_now().await;

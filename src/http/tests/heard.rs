@@ -23,9 +23,9 @@ async fn one_difference_is_taken_in_at_a_time() {
     let first = node.request(&packet, "", endless);
     let second = node.request(&packet, "", text.clone());
     let third = node.request(&packet, "", text);
-    let mut waiting = Box::pin(node.front.answer(first));
+    let mut waiting = Box::pin(node.front.answer(None, first));
     assert!((&mut waiting).now_or_never().is_none());
-    let answer = Answer::of(node.front.answer(second).await).await;
+    let answer = Answer::of(node.front.answer(None, second).await).await;
     assert_eq!(refusal(&answer), (429, "too_many_requests".to_string()));
     drop(waiting);
     let (response, _) = node.ask(third, None).await;

@@ -132,7 +132,7 @@ async fn whatever_is_asked_is_answered() {
         };
         sent += 1;
         let shown = format!("{} {}", request.method(), request.uri());
-        let answer = Answer::of(node.front.answer(request).await).await;
+        let answer = Answer::of(node.front.answer(None, request).await).await;
         let status = answer.status.as_u16();
         assert!((200..500).contains(&status), "{shown}: {answer:?}");
         assert_eq!(answer.header("eldest-node"), "1", "{shown}");

@@ -19,8 +19,9 @@ use crate::driver::handle::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
 use crate::http::Context;
-use crate::http::serve;
+use crate::http::request::Connection;
 use crate::http::server::Front;
+use crate::http::{Runtimes, serve};
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
@@ -107,7 +108,12 @@ impl Node {
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        Answer::of(self.front.answer(request).await).await
+        self.send_over(None, request).await
+    }
+
+    /// Sends a request over this connection.
+    pub async fn send_over(&self, connection: Option<Arc<Connection>>, request: Request<Body>) -> Answer {
+        Answer::of(self.front.answer(connection, request).await).await
     }
 
     pub fn seen(&self) -> Vec<String> {
@@ -120,16 +126,13 @@ impl Node {
 
     /// Serves over TCP until the sender is dropped or used.
     pub fn serve(&mut self) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
-        self.serve_peers_on(Handle::current())
+        self.serve_on(Runtimes { peers: Handle::current(), short: Handle::current() })
     }
 
-    pub fn serve_peers_on(
-        &mut self,
-        peers: Handle,
-    ) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
+    pub fn serve_on(&mut self, runtimes: Runtimes) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
         let (stop, stopped) = oneshot::channel::<()>();
         let listener = self.listener.take().expect("it serves once");
-        let serving = serve(listener, self.context.clone(), peers, stopped);
+        let serving = serve(listener, self.context.clone(), runtimes, stopped);
         (stop, tokio::spawn(serving))
     }
 

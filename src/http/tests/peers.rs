@@ -92,7 +92,7 @@ impl Node {
     pub async fn send(&mut self, request: Request<Body>) -> Answer {
         let response = tokio::select! {
             biased;
-            response = self.front.answer(request) => response,
+            response = self.front.answer(None, request) => response,
             Some(PeerAsk { call, .. }) = self.desk.peers.recv() => panic!("it reached the loop: {call:?}"),
         };
         Answer::of(response).await
@@ -106,7 +106,7 @@ impl Node {
             reply.send(answer).expect("the door waits");
             PeerAsk { call, reply: tokio::sync::oneshot::channel().0 }
         };
-        tokio::join!(front.answer(request), looping)
+        tokio::join!(front.answer(None, request), looping)
     }
 
     pub fn nothing_came(&mut self) -> bool {
@@ -161,7 +161,7 @@ async fn what_comes_through_a_wall_reaches_nobody() {
     let poll = packet(Message::Poll { term: TERM, vector: vector() });
     let arrives = |node: &mut Node| {
         let request = node.request(&poll, "", poll.body.clone());
-        assert!(node.front.answer(request).now_or_never().is_none());
+        assert!(node.front.answer(None, request).now_or_never().is_none());
         !node.nothing_came()
     };
     assert!(arrives(&mut node));

@@ -178,11 +178,11 @@ async fn a_response_waits_for_a_beat_at_most() {
     let beat = Duration::from_micros(node.setup.settings.timing.heartbeat.0);
     let began = Instant::now();
     let poll = poll();
-    let response = node.front.answer(node.request(&poll, "", poll.body.clone())).await;
+    let response = node.front.answer(None, node.request(&poll, "", poll.body.clone())).await;
     assert_eq!(response.status().as_u16(), 200);
     assert!((beat..2 * beat).contains(&began.elapsed()), "{:?}", began.elapsed());
     let resigned = packet(Message::Resigned { epoch: TERM.epoch });
-    let response = node.front.answer(node.request(&resigned, "", Body::empty()));
+    let response = node.front.answer(None, node.request(&resigned, "", Body::empty()));
     assert!(timeout(100 * beat, response).await.is_err(), "the loop has not taken it");
 }
 
@@ -262,14 +262,14 @@ async fn few_bodies_are_read_unproved_at_a_time() {
         let endless = || Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
         let requests: Vec<_> = (0..PLACES).map(|_| node.request(&poll, "", endless())).collect();
         let mut waiting: Vec<_> =
-            requests.into_iter().map(|request| Box::pin(node.front.answer(request))).collect();
+            requests.into_iter().map(|request| Box::pin(node.front.answer(None, request))).collect();
         for one in &mut waiting {
             assert!(one.now_or_never().is_none());
         }
-        let answer = Answer::of(node.front.answer(node.request(&poll, "", unread())).await).await;
+        let answer = Answer::of(node.front.answer(None, node.request(&poll, "", unread())).await).await;
         assert_eq!(refusal(&answer), (429, "too_many_requests".to_string()));
         drop(waiting);
-        let said = node.front.answer(node.request(&poll, "", endless())).now_or_never();
+        let said = node.front.answer(None, node.request(&poll, "", endless())).now_or_never();
         assert!(said.is_none(), "there is room again");
         assert!(node.nothing_came());
     }

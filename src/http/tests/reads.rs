@@ -87,8 +87,10 @@ async fn a_reader_that_knows_the_revision_is_spared_the_value() {
     ] {
         let answer = node.call("GET /v1/docs/a", &[(name, value)], "").await;
         assert_eq!(answer.status.as_u16(), status, "{name}: {value}");
-        if status < 400 {
+        if status == 304 {
             assert_eq!(answer.header("content-length"), "1", "{name}: {value}");
+        }
+        if status < 400 {
             assert_eq!(
                 (answer.header("etag"), answer.text.is_empty()),
                 ("\"1\"", status == 304),

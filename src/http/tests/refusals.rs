@@ -115,7 +115,7 @@ async fn beyond_the_bound_calls_are_refused_at_once_and_probes_are_not() {
     let node =
         Node::with(Options { limits: HttpLimits { requests: 1, ..limits() }, ..Options::default() }).await;
     node.control(Control::FallSilent).await;
-    let waiting = node.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let waiting = node.front.answer(None, request("PUT /v1/docs/a", &[], "1"));
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
     let refused = node.call("PUT /v1/docs/b", &[], "2").await;

@@ -2,9 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::Request;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
@@ -12,8 +11,8 @@ use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
 use super::node::{self, limits};
 use super::request;
 use crate::driver::handle::Denied;
-use crate::http::admission::{Callers, Class, Origin, Place, Places, Sharer, Sharers};
-use crate::http::request::Context;
+use crate::http::admission::{Callers, Class, ConnectionTimeouts, Origin, Place, Places, Sharer, Sharers};
+use crate::http::request::{Connection, Context};
 use crate::protocol::Mode;
 use crate::store::TokenId;
 
@@ -77,11 +76,12 @@ fn origin(address: u32) -> Origin {
     Origin::of(IpAddr::from(Ipv4Addr::from(address)))
 }
 
-/// A request as it arrives from this address.
-fn from(address: u32, mut request: Request<Body>) -> Request<Body> {
+/// A connection from this address.
+fn from(address: u32) -> Option<Arc<Connection>> {
     let place = Callers::new(&limits()).place(IpAddr::from(Ipv4Addr::from(address)), false, 0);
-    request.extensions_mut().insert(place.expect("there is room").caller.clone());
-    request
+    let caller = place.expect("there is room").caller.clone();
+    let timeouts = ConnectionTimeouts::new(Duration::MAX, Duration::MAX, Duration::MAX).into();
+    Some(Arc::new(Connection { timeouts, caller, certified: None, is_reserve: false }))
 }
 
 /// Returns the status of a response, and the bound that a refusal names. The body of a stream is not read.
@@ -91,7 +91,7 @@ async fn told(node: &Node, bound: &Bound, address: u32, token: &str) -> (u16, St
     if !token.is_empty() {
         headers.push(("authorization", &bearer));
     }
-    let response = node.front.answer(from(address, request(bound.line, &headers, bound.body))).await;
+    let response = node.front.answer(from(address), request(bound.line, &headers, bound.body)).await;
     let status = response.status().as_u16();
     if status != 429 {
         return (status, String::new());
@@ -164,7 +164,7 @@ async fn one_address_leaves_room_to_wait_for_a_leader() {
     let node = node::Node::leader().await;
     let _taken: Vec<Place> =
         std::iter::from_fn(|| node.context.waiting.take(Sharers::at(origin(ATTACKER))).ok()).collect();
-    let put = |address| node.send(from(address, request("PUT /v1/docs/a", &[], "1")));
+    let put = |address| node.send_over(from(address), request("PUT /v1/docs/a", &[], "1"));
     node.deny([Denied::NoLeader]).await;
     assert_eq!(put(ATTACKER).await.problem(), (503, "no_leader".to_string()));
     node.deny([Denied::NoLeader]).await;
@@ -182,8 +182,8 @@ async fn a_message_through_another_node_counts_for_its_sender() {
         fill(&nodes[0].context, &bound(|context, by| seat(context, Class::Writes, by), "", ""), |_| by_nodes);
     let _listener = nodes[0].context.handle.channels().listen("a").expect("the node goes on");
     let publish = async || {
-        let call = from(OTHER, request("POST /v1/channels/a", &[], "1"));
-        nodes[1].send(call).await.text == "{\"delivered\":1}"
+        let call = request("POST /v1/channels/a", &[], "1");
+        nodes[1].send_over(from(OTHER), call).await.text == "{\"delivered\":1}"
     };
     // A busy machine may leave a node no time to answer another one.
     wait(publish).await;

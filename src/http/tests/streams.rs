@@ -22,7 +22,7 @@ struct Stream(Body);
 
 impl Stream {
     async fn open(node: &Node, line: &str, headers: &[(&str, &str)]) -> Stream {
-        let response = node.front.answer(request(line, headers, "")).await;
+        let response = node.front.answer(None, request(line, headers, "")).await;
         let (parts, body) = response.into_parts();
         assert_eq!(parts.status, 200, "{line}");
         let kind = if line.contains("ndjson") { "application/x-ndjson" } else { "text/event-stream" };

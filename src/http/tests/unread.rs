@@ -103,7 +103,7 @@ async fn one_state_leaves_at_a_time_and_for_operators() {
     assert_eq!(node.call("POST /catch_up", &[], all).await.problem(), (401, "unauthorized".to_string()));
     let bearer = format!("Bearer {TOKEN}");
     let call = || super::request("POST /catch_up", &[("authorization", &bearer)], all);
-    let unread = node.front.answer(call()).await;
+    let unread = node.front.answer(None, call()).await;
     assert_eq!(unread.status(), 200);
     assert_eq!(node.send(call()).await.problem(), (429, "too_many_requests".to_string()));
     let mut unread = unread.into_body();
