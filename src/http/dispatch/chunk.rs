@@ -83,10 +83,10 @@ pub async fn decide(context: &Context, head: &ClientHead, no_forward: bool, mut 
 /// Turns the chunk into a separate call, for the node that decides it. The lines keep their numbers in the stream of the client,
 /// so problems name the right line.
 fn request(context: &Context, head: &ClientHead, chunk: &Chunk, deadline: Instant) -> ClientRequest {
-    let mut head = Box::new(head.clone());
+    let mut head = head.clone();
     head.parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
     let mode = context.setup.settings.mode;
-    ClientRequest { head, body: chunk.text().clone(), deadline, mode, _held: None }
+    ClientRequest::of_node(head, chunk.text().clone(), deadline, mode)
 }
 
 /// Returns verdicts for the lines decided so far. If this node no longer leads, and no line of the chunk has reached a log, it returns

@@ -1,4 +1,4 @@
-//! Who makes a call: what this node knows of the caller from its connection, its credential, and the proofs of other nodes.
+//! The caller of a call: its connection, its credential, and the proofs of other nodes.
 //!
 //! ```text
 //!   Connection ──────────────┐
@@ -15,7 +15,7 @@ use super::origin::GivesBack;
 use crate::http::access::{Principal, Shown};
 use crate::http::admission::{Admitted, Caller, ConnectionTimeouts, Sharer, Sharers};
 
-/// What is the same for all calls of one connection.
+/// The properties that all calls of a connection share.
 #[derive(Debug)]
 pub struct Connection {
     pub timeouts: Arc<ConnectionTimeouts>,
@@ -29,12 +29,11 @@ pub struct Connection {
 /// The caller of a call.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    /// None for a question of this node itself, and in tests.
+    /// A question of this node itself has none.
     pub connection: Option<Arc<Connection>>,
     /// The credential, until the guard of the route has judged it.
     pub shown: Shown,
-    /// Until the guard has judged the caller, and without a guard, it is a principal without any grant: a route that forgets its
-    /// guard refuses.
+    /// It has no grant until the guard has judged the caller. So a route that forgets its guard refuses every call.
     pub principal: Principal,
     pub admitted: Admitted,
     /// The caller is another node, which gives back a role of one of its clients.

@@ -77,11 +77,16 @@ pub struct ClientRequest {
     pub deadline: Instant,
     /// The mode of the cluster.
     pub mode: Mode,
-    /// The memory of the body.
-    pub _held: Option<Held>,
+    /// The memory of the body is held for as long as the call.
+    _held: Option<Held>,
 }
 
 impl ClientRequest {
+    /// A call that this node makes itself, to its own loop or to the leader.
+    pub fn of_node(head: ClientHead, body: Bytes, deadline: Instant, mode: Mode) -> ClientRequest {
+        ClientRequest { head: Box::new(head), body, deadline, mode, _held: None }
+    }
+
     pub fn query<'a>(&'a self, known: &[&str]) -> Result<Query<'a>, Problem> {
         Query::parse(self.head.parts.uri.query(), known)
     }

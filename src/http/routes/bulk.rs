@@ -26,8 +26,7 @@ use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
 use crate::http::dispatch::{Decided, Pipeline, decide};
 use crate::http::request::{
-    CHUNK_LINES, Chunk, ClientCall, ClientHead, ClientRequest, Commands, Context, FIRST_LINE, FORWARDED,
-    IDEMPOTENCY_KEY,
+    CHUNK_LINES, Chunk, ClientCall, ClientHead, Commands, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY,
 };
 use crate::http::url::Query;
 
@@ -143,13 +142,13 @@ async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, 
 /// The other node keeps the stream with the client. This node sees one chunk, decides it without forwarding
 /// it again, and says how many lines at its end it has not taken.
 async fn passed_on(context: &Context, call: ClientCall) -> Answer {
-    // The memory of the body is held until the chunk is decided.
-    let ClientRequest { head, body, _held, .. } = call.whole(context).await?;
-    let Some(chunk) = Chunk::whole(body, first_line(&head.parts.headers)) else {
+    let request = call.whole(context).await?;
+    let head = &request.head;
+    let Some(chunk) = Chunk::whole(request.body.clone(), first_line(&head.parts.headers)) else {
         let detail = format!("a forwarded chunk has at most {CHUNK_LINES} lines");
         return Err(Problem::new(Code::BodyTooLarge, detail).with("most", CHUNK_LINES));
     };
-    let (count, decided) = (chunk.len(), decide(context, &head, false, chunk).await);
+    let (count, decided) = (chunk.len(), decide(context, head, false, chunk).await);
     let not_taken = match decided.not_taken {
         Some((left, problem)) if left == count => return Err(problem),
         Some((left, _)) => left,

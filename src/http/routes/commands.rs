@@ -1,4 +1,4 @@
-//! `POST /v1/commands` runs one command, or an array of them as one atomic batch, or a stream of them. This module also reads users and
+//! `POST /v1/commands` runs one command, or an array of them as one atomic batch; `bulk` runs a stream of them. This module also reads users and
 //! elections, which commands write.
 
 use std::sync::Arc;
@@ -7,21 +7,16 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 
-use super::bulk;
 use crate::driver::handle::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientCall, ClientRequest, Context, command, is_ndjson};
+use crate::http::request::{ClientRequest, Context, command};
 use crate::http::url::name_after;
 use crate::store::Command;
 
-pub async fn run(State(context): State<Arc<Context>>, call: ClientCall) -> Answer {
-    if is_ndjson(&call.head.parts.headers) {
-        return bulk::run(context, call).await;
-    }
-    let request = call.whole(&context).await?;
+pub async fn run(context: &Context, request: &ClientRequest) -> Answer {
     request.check_media_type()?;
-    dispatch::write(&context, &request, judged, show).await
+    dispatch::write(context, request, judged, show).await
 }
 
 /// Each operation is authorized separately.

@@ -259,8 +259,8 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
 fn probe(context: &Context, deadline: Instant) -> ClientRequest {
     let (mut parts, ()) = axum::http::Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
-    let head = Box::new(ClientHead { parts, asker: Asker::node() });
-    ClientRequest { head, body: Bytes::new(), deadline, mode: context.setup.settings.mode, _held: None }
+    let head = ClientHead { parts, asker: Asker::node() };
+    ClientRequest::of_node(head, Bytes::new(), deadline, context.setup.settings.mode)
 }
 
 fn index(headers: &HeaderMap) -> Index {

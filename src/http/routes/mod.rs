@@ -157,7 +157,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
 /// The seed's own routes are here in their form for operators: a peer's call never arrives here.
 fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
-        "/v1/commands" => post(commands::run),
+        "/v1/commands" => post(|state, call| Short::Commands.routed(state, call)),
         "/v1/docs/" | "/v1/docs/{*key}" => post(|state, call| Short::RenewDoc.routed(state, call)),
         "/v1/conflicts/{*id}" => post(conflicts::resolve),
         "/v1/roles/{*role}" => post(role_operation),

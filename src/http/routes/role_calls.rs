@@ -133,13 +133,7 @@ impl Calls {
         let mut head = self.head.clone();
         head.parts.uri = uri;
         let deadline = Instant::now() + self.context.limits.request_timeout;
-        Ok(ClientRequest {
-            head: Box::new(head),
-            body: body.to_string().into(),
-            deadline,
-            mode: self.mode,
-            _held: None,
-        })
+        Ok(ClientRequest::of_node(head, body.to_string().into(), deadline, self.mode))
     }
 }
 

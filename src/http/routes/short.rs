@@ -15,10 +15,10 @@ use axum::http::{Method, Response};
 use axum::response::IntoResponse;
 
 use super::guarded::Guarded;
-use super::{commands, docs, processes, roles};
+use super::{bulk, commands, docs, processes, roles};
 use crate::http::access::needs::TABLE;
 use crate::http::answer::Answer;
-use crate::http::request::{ClientCall, Context};
+use crate::http::request::{ClientCall, Context, is_ndjson};
 
 const DOC: &str = "/v1/docs/{*key}";
 const ROLE: &str = "/v1/roles/{*role}";
@@ -74,8 +74,8 @@ impl Short {
     }
 
     async fn handle(self, context: &Arc<Context>, call: ClientCall) -> Answer {
-        if self == Short::Commands {
-            return commands::run(State(context.clone()), call).await;
+        if self == Short::Commands && is_ndjson(&call.head.parts.headers) {
+            return Box::pin(bulk::run(context.clone(), call)).await;
         }
         let request = call.whole(context).await?;
         match self {
@@ -84,9 +84,8 @@ impl Short {
             Short::DeleteDoc => docs::delete(context, &request).await,
             Short::RenewDoc => docs::renew(context, &request).await,
             Short::Role => Box::pin(roles::answered(context, request)).await,
-            Short::Heartbeat | Short::Commands => {
-                Box::pin(processes::operation(State(context.clone()), request)).await
-            }
+            Short::Commands => commands::run(context, &request).await,
+            Short::Heartbeat => Box::pin(processes::operation(State(context.clone()), request)).await,
         }
     }
 
