@@ -64,7 +64,7 @@ pub use numbers::Numbers;
 pub use replies::{CallChunk, Verdicts};
 #[cfg(test)]
 pub use run::start_on;
-pub use run::{DiskWords, LoopThread, StartError, Started, start};
+pub use run::{DiskWords, StartError, Started, start};
 pub use setup::{Directory, KnownMembers, Member, Notices, Setup, Tls, Wall};
 pub use shown::{Explained, HeirShown, Measures, Pulse, Remark};
 pub use snapshots::Schedule;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io, thread};
-use tokio::runtime::{Builder, Handle as Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::chronicle::Chronicle;
@@ -23,24 +22,12 @@ use crate::storage::snapshot::Snapshots;
 use crate::storage::{self, Idle, Lines, Opened, Options, StorageError};
 use crate::types::{Boot, Time};
 
-/// The tasks of connections that the loop's thread runs before it looks at the loop and at the sockets again. Each takes some
-/// microseconds, so the loop waits less than a millisecond for clients.
-const TASKS_PER_TURN: u32 = 16;
-
 /// A running node.
 #[derive(Debug)]
 pub struct Started {
     pub handle: Handle,
     /// The end of the loop. The process must not continue without the loop.
     pub ended: oneshot::Receiver<End>,
-    pub thread: LoopThread,
-}
-
-/// The loop's thread, as others may use it. It runs their tasks until this is dropped, also after the loop has ended.
-#[derive(Debug)]
-pub struct LoopThread {
-    pub runtime: Runtime,
-    _needed: oneshot::Sender<()>,
 }
 
 /// The operator's statements about the disk, for this start only.
@@ -105,7 +92,6 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
     let (handle, desk) = channel(ASKS_MOST, snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
-    let (needed, unneeded) = oneshot::channel();
     let life = move || {
         // For `scripts/torture --bug`. No release enables this feature.
         #[cfg(feature = "mutants")]
@@ -113,8 +99,7 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
             let bug = crate::protocol::mutant::named(&name);
             crate::protocol::mutant::set(Some(bug.expect("ELDEST_MUTANT names a known bug")));
         }
-        let runtime = Builder::new_current_thread().event_interval(TASKS_PER_TURN).enable_all().build();
-        let runtime = match runtime {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
@@ -122,7 +107,7 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
             let parts = Parts { setup, disk, lines, snapshots, replica, chronicle };
             match parts.assemble(desk) {
                 Ok((engine, sources)) => {
-                    let _ = ready.send(Ok(Runtime::current()));
+                    let _ = ready.send(Ok(()));
                     Some(run(engine, sources).await)
                 }
                 Err(error) => {
@@ -150,12 +135,11 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
                 _ => {}
             }
             let _ = end.send(why);
-            let _ = runtime.block_on(unneeded);
         }
     };
     thread::Builder::new().name("loop".to_string()).spawn(life).map_err(StartError::Io)?;
     match started.recv() {
-        Ok(Ok(runtime)) => Ok(Started { handle, ended, thread: LoopThread { runtime, _needed: needed } }),
+        Ok(Ok(())) => Ok(Started { handle, ended }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(StartError::Io(io::Error::other("the loop's thread has died"))),
     }

@@ -21,8 +21,8 @@ use super::renewal::Renewal;
 use super::setup::{Drawn, setup};
 use crate::cli::signals::Signals;
 use crate::config::{BackupSettings, Config};
-use crate::driver::{self, DiskWords, End, Handle, LoopThread, Schedule, Setup, StartError, Started, Wall};
-use crate::http::{self, Context, Exporter, Guard, Runtimes, Spans, Web};
+use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
+use crate::http::{self, Context, Exporter, Guard, Spans, Web};
 
 /// A hand-over takes one window at most. After that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
@@ -109,18 +109,14 @@ struct Node {
     handle: Handle,
     ended: oneshot::Receiver<End>,
     http: JoinHandle<io::Result<()>>,
-    /// It serves connections until the server has ended.
-    _thread: LoopThread,
     close: oneshot::Sender<()>,
 }
 
 impl Node {
     fn begin(listener: TcpListener, context: Arc<Context>, peers: Runtime, started: Started) -> Node {
         let (close, closed) = oneshot::channel();
-        let Started { handle, ended, thread } = started;
-        let runtimes = Runtimes { peers, short: thread.runtime.clone() };
-        let http = tokio::spawn(http::serve(listener, context, runtimes, closed));
-        Node { handle, ended, http, _thread: thread, close }
+        let http = tokio::spawn(http::serve(listener, context, peers, closed));
+        Node { handle: started.handle, ended: started.ended, http, close }
     }
 
     /// Runs until the node is asked to stop, or a part of it ends by itself.

@@ -5,7 +5,8 @@
 //!          └─ router: any other call ┘
 //! ```
 //!
-//! The router has these routes too, because it names the methods of a path. A test compares the two ways.
+//! The router has these routes too, because it names the methods of a path. Both ways end in the same handler, and a test compares
+//! their guards.
 
 use std::sync::Arc;
 

@@ -17,11 +17,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::front::Front;
-use super::sort::Visiting;
+use super::sort;
 use super::tls::{self, Stream};
 use crate::config::HttpLimits;
 use crate::http::admission::{ConnectionPlace, ConnectionTimeouts, Decision};
@@ -60,8 +61,8 @@ pub struct Served {
     pub builder: Arc<Builder>,
     pub phase: watch::Receiver<Phase>,
     pub place: ConnectionPlace,
-    /// Set if the connection is served by a thread that is not for all calls.
-    pub visiting: Option<Visiting>,
+    /// The runtime for clients' calls, if it is not this one.
+    pub clients: Option<Handle>,
 }
 
 impl Served {
@@ -86,7 +87,7 @@ pub fn builder(context: &Context) -> Builder {
 
 /// Serves until the peer closes, the connection is silent for too long, or the server stops.
 pub async fn run(stream: TcpStream, served: Served) {
-    let Served { front, builder, mut phase, place, visiting } = served;
+    let Served { front, builder, mut phase, place, clients } = served;
     let limits = &front.context.limits;
     let timeouts = Arc::new(timeouts(limits, place.is_reserve));
     let opened = tokio::select! {
@@ -109,10 +110,10 @@ pub async fn run(stream: TcpStream, served: Served) {
         if is_reserve {
             called.notify_one();
         }
-        let (request, visiting) = (request.map(axum::body::Body::new), visiting.clone());
+        let (request, clients) = (request.map(axum::body::Body::new), clients.clone());
         async move {
-            let mut response = match visiting {
-                Some(visiting) => visiting.answer(front, known, request).await,
+            let mut response = match clients {
+                Some(clients) => sort::answer(&clients, front, known, request).await,
                 None => front.answer(Some(known), request).await,
             };
             // HTTP/1 clients learn from the header that this was the last call; HTTP/2 clients learn it from

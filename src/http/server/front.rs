@@ -65,6 +65,7 @@ impl Front {
         match (&page, route) {
             (Ok(_), Some(route)) => {
                 self.context.traffic.peers.add(1);
+                connection.iter().for_each(|connection| connection.timeouts.answers_small(false));
                 Box::pin(self.peers.answer(&self.context, route, connection.as_deref(), parts, body)).await
             }
             _ => {

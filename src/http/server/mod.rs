@@ -1,6 +1,6 @@
 //! The listener accepts connections, bounds their number, and gives each a separate task.
 //!
-//! - `sort` chooses the thread that serves a connection; `tls` takes handshakes.
+//! - `sort` recognizes peers' connections, which have a separate runtime; `tls` takes handshakes.
 //! - `connection` serves a connection with hyper, and closes a silent one. `refusal` answers the connections that are not served.
 //! - `front` is passed by every request first and by every response last. `call` reports a client's call to the audit log, the counters,
 //!   the log and the collector of spans.
@@ -8,9 +8,8 @@
 //! - `scrapes` is a second listener, only for `/metrics`.
 //!
 //! ```text
-//!   accept ─► a place ─► the first bytes ─┬─ a peer's ────────► the peers' runtime ─┐
-//!     │                                   ├─ a short call's ──► the loop's thread ──┼─► tls ─► hyper ─► front
-//!     │                                   └─ others ──────────► this runtime ───────┘
+//!   accept ─► a place ─► the first bytes ─┬─ a peer's ──► the peers' runtime ─┐
+//!     │                                   └─ others ────► this runtime ───────┴─► tls ─► hyper ─► front
 //!     └─ no place: a constant refusal, and the connection is closed
 //! ```
 //!
@@ -41,10 +40,6 @@ use connection::{Builder, Phase, Served};
 pub use front::Front;
 use refusal::{Refusals, full};
 pub use scrapes::serve_metrics;
-pub use sort::Runtimes;
-#[cfg(test)]
-pub use sort::SHORT_BODY_MOST;
-use sort::{Kind, Visiting};
 
 use crate::http::admission::{ConnectionPlace, Origin, Sharers};
 use crate::http::request::{Context, FAREWELL};
@@ -56,11 +51,6 @@ const RESERVE_EACH: usize = 64;
 
 /// Connections of each peer on the peers' runtime: for its calls and for states that it sends. Further ones are served like clients'.
 const PEERS_EACH: usize = 64;
-
-/// Connections of short calls on the loop's thread. A few clients are answered sooner there, because no call changes its thread: one
-/// client by an eighth. Many are answered sooner by other threads, which read the next calls while the loop decides the last ones. The
-/// number also bounds how long these clients can keep the thread from a beat: for less than a millisecond.
-const SHORT_MOST: usize = 16;
 
 /// Without free file descriptors every accept fails at once; some descriptors become free during the pause. The accept loop
 /// itself waits, so that it does not log thousands of failures in a second.
@@ -75,10 +65,9 @@ struct Server {
     builder: Arc<Builder>,
     refusals: Refusals,
     phase: watch::Sender<Phase>,
-    runtimes: Runtimes,
-    /// The number of connections on the peers' runtime, and on the loop's thread.
+    /// The peers' runtime, and the number of its connections.
+    peers: Handle,
     of_peers: Arc<AtomicUsize>,
-    of_short: Arc<AtomicUsize>,
 }
 
 /// Serves until `stop` completes, then answers open calls, waits for roles that are given back, and returns. The listener closes at once,
@@ -86,10 +75,10 @@ struct Server {
 pub async fn serve(
     listener: TcpListener,
     context: Arc<Context>,
-    runtimes: Runtimes,
+    peers: Handle,
     stop: impl Future,
 ) -> io::Result<()> {
-    let server = Server::new(context, runtimes);
+    let server = Server::new(context, peers);
     {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -131,19 +120,11 @@ fn peers_most(others: usize, known: bool) -> usize {
 }
 
 impl Server {
-    fn new(context: Arc<Context>, runtimes: Runtimes) -> Server {
+    fn new(context: Arc<Context>, peers: Handle) -> Server {
         let builder = Arc::new(connection::builder(&context));
         let front = Arc::new(Front::new(context));
-        let (refusals, phase) = (Refusals::new(), watch::Sender::new(Phase::Serving));
-        Server {
-            front,
-            builder,
-            refusals,
-            phase,
-            runtimes,
-            of_peers: Arc::default(),
-            of_short: Arc::default(),
-        }
+        let (refusals, of_peers) = (Refusals::new(), Arc::default());
+        Server { front, builder, refusals, phase: watch::Sender::new(Phase::Serving), peers, of_peers }
     }
 
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
@@ -186,40 +167,33 @@ impl Server {
     /// `by_address`: the connection comes from a peer's address.
     fn spawn(&self, stream: TcpStream, place: ConnectionPlace, by_address: bool) {
         let (front, builder, phase) = (self.front.clone(), self.builder.clone(), self.phase.subscribe());
-        let mut served = Served { front, builder, phase, place, visiting: None };
-        let (runtimes, of_peers) = (self.runtimes.clone(), self.of_peers.clone());
-        let of_short = self.of_short.clone();
+        let mut served = Served { front, builder, phase, place, clients: None };
+        let (peers, of_peers) = (self.peers.clone(), self.of_peers.clone());
         tokio::spawn(async move {
             // A separate receiver, so that the connection also notices the end.
             let mut ends = served.phase.clone();
             let patience = served.head_timeout();
             // The first bytes are only looked at here, so nothing is lost if another runtime serves the
             // connection.
-            let Some(kind) = sort::kind(&stream, by_address, ends.changed(), patience).await else {
+            let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {
                 return;
             };
-            let place = match kind {
-                Kind::OfPeer => {
-                    let known = by_address || served.place.caller.is_peer();
-                    let most = peers_most(served.front.context.setup.others().len(), known);
-                    Slot::below(&of_peers, most).map(|slot| (slot, runtimes.peers))
-                }
-                Kind::OfShortCalls => Slot::below(&of_short, SHORT_MOST).map(|slot| (slot, runtimes.short)),
-                Kind::Other => None,
-            };
-            let Some((slot, runtime)) = place else {
+            let known = by_address || served.place.caller.is_peer();
+            let most = peers_most(served.front.context.setup.others().len(), known);
+            let seat = is_peers.then(|| Slot::below(&of_peers, most)).flatten();
+            if seat.is_none() {
                 return connection::run(stream, served).await;
-            };
+            }
             // A socket is registered with the runtime that accepted it. It is taken out of this one and
-            // registered with the other one; if that fails the connection is closed, and the caller dials
+            // registered with the peers' runtime; if that fails the connection is closed, and the peer dials
             // again.
-            served.visiting = Some(Visiting { kind, clients: Handle::current() });
+            served.clients = Some(Handle::current());
             let Ok(stream) = stream.into_std() else { return };
-            runtime.spawn(async move {
+            peers.spawn(async move {
                 if let Ok(stream) = TcpStream::from_std(stream) {
                     connection::run(stream, served).await;
                 }
-                drop(slot);
+                drop(seat);
             });
         });
     }

@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 
 use super::node::{guard, limits, web};
 use super::{Answer, request};
-use crate::driver::{self, Directory, End, Handle, LoopThread, Member, Setup};
+use crate::driver::{self, Directory, End, Handle, Member, Setup};
 use crate::http::Context;
+use crate::http::serve;
 use crate::http::server::Front;
-use crate::http::{Runtimes, serve};
 use crate::protocol::{Mode, Settings};
 use crate::storage::Options;
 use crate::storage::files::Files;
@@ -32,7 +32,6 @@ pub struct Node {
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
     ended: oneshot::Receiver<End>,
-    _thread: LoopThread,
 }
 
 pub fn temp_dir() -> PathBuf {
@@ -93,10 +92,8 @@ pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Fil
     let context = Context::new(started.handle, setup, limits(), guard(None, None), web());
     let context = Arc::new(context.expect("a client can be made"));
     let (stop, stopped) = oneshot::channel::<()>();
-    let short = started.thread.runtime.clone();
-    let runtimes = Runtimes { peers: tokio::runtime::Handle::current(), short };
-    let serving = tokio::spawn(serve(listener, context.clone(), runtimes, stopped));
-    Node { front: Front::new(context), handle, stop, serving, ended: started.ended, _thread: started.thread }
+    let serving = tokio::spawn(serve(listener, context.clone(), tokio::runtime::Handle::current(), stopped));
+    Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
 }
 
 /// Returns a number that is different at each start in these tests.

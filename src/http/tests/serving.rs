@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 
 use super::node::{Node, Options, limits};
 use crate::config::HttpLimits;
-use crate::http::Runtimes;
 use crate::http::request::FAREWELL;
-use crate::http::server::SHORT_BODY_MOST;
 
 /// The time after which a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,6 +63,9 @@ async fn one_connection_serves_many_calls() {
         let answer = answer(&mut stream).await;
         assert!(answer.contains(&format!("\"rev\":\"{number}\"")), "{answer}");
     }
+    stream.write_all(b"GET /v1/docs/a HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    let document = answer(&mut stream).await;
+    assert!(document.contains("\r\ncontent-length: 1\r\n") && document.ends_with("\r\n\r\n3"), "{document}");
     stream
         .write_all(b"HEAD /v1/docs/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         .await
@@ -170,6 +170,17 @@ async fn too_many_connections_are_told_so_and_closed() {
     }
 }
 
+/// Each answer is small, and so many are asked for that the buffers between the node and the client are full.
+#[tokio::test]
+async fn a_client_that_reads_none_of_its_small_answers_is_cut_off() {
+    let mut node = with(HttpLimits { answer_timeout: SHORT, ..limits() }).await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    let calls = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1000);
+    let written = tokio::time::timeout(PATIENCE, async { while stream.write_all(&calls).await.is_ok() {} });
+    written.await.expect("the node closes the connection");
+}
+
 #[tokio::test]
 async fn peers_have_connections_in_reserve() {
     let options = Options { limits: HttpLimits { connections: 1, ..limits() }, ..Options::default() };
@@ -190,8 +201,7 @@ async fn clients_delay_no_peer() {
     let peers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let peers = peers.expect("there is room for a thread");
     let mut node = Node::leader().await;
-    let runtimes = Runtimes { peers: peers.handle().clone(), short: Handle::current() };
-    let _serving = node.serve_on(runtimes);
+    let _serving = node.serve_peers_on(peers.handle().clone());
     let mut stream = dial(&node).await;
     let call = b"POST /heartbeat HTTP/1.1\r\nhost: x\r\neldest-message: hello\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(call).await.expect("it is open");
@@ -211,40 +221,6 @@ async fn clients_delay_no_peer() {
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
     assert!(answer(&mut stream).await.ends_with("ok\n"));
     peers.shutdown_background();
-}
-
-/// The first call decides which thread serves a connection. Calls of all kinds are answered on it, also those that are not for that
-/// thread.
-#[tokio::test]
-async fn a_connection_of_short_calls_takes_all_calls() {
-    let short = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let short = short.expect("there is room for a thread");
-    let mut node = Node::leader().await;
-    let _serving = node.serve_on(Runtimes { peers: Handle::current(), short: short.handle().clone() });
-    let (mut of_short, mut other) = (dial(&node).await, dial(&node).await);
-    let put = |body: &str| {
-        let length = body.len();
-        format!("PUT /v1/docs/a HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
-    };
-    let list = "GET /v1/docs?level=local HTTP/1.1\r\nhost: x\r\n\r\n".to_string();
-    let long = put(&format!("\"{}\"", "x".repeat(SHORT_BODY_MOST as usize)));
-    let peers = "POST /heartbeat HTTP/1.1\r\nhost: x\r\neldest-message: hello\r\ncontent-length: 0\r\n\r\n";
-    for (stream, calls) in [
-        (&mut of_short, [put("1"), long, list.clone(), put("2"), peers.to_string()]),
-        (&mut other, [list.clone(), put("3"), peers.to_string(), put("4"), list]),
-    ] {
-        for call in calls {
-            stream.write_all(call.as_bytes()).await.expect("it is open");
-            let answer = answer(stream).await;
-            let status = if call.contains("/heartbeat") { "HTTP/1.1 400 " } else { "HTTP/1.1 20" };
-            assert!(answer.starts_with(status), "{answer}");
-        }
-    }
-    // The thread ends, and with it only the connections that it serves.
-    short.shutdown_background();
-    assert_eq!(rest(&mut of_short).await, "");
-    other.write_all(put("5").as_bytes()).await.expect("it is open");
-    assert!(answer(&mut other).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
