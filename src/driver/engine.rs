@@ -20,7 +20,7 @@ use super::{channels, clock, feed};
 use crate::protocol::{After, Envelope, Message, Seq, SnapshotMeta, Term};
 use crate::replica::{
     Brought, Call, CallId, Discarded, DiskWrite, FeedEvent, In, Out, Outgoing, Preparation, Prepared,
-    Replica, SnapshotOrder,
+    ReadProof, Replica, SnapshotOrder,
 };
 use crate::storage::node::{DiskState, Encoder, SentDifference};
 use crate::storage::snapshot::{SnapshotError, Snapshots};
@@ -34,7 +34,8 @@ use super::end::End;
 use super::feed::{Draft, Fact, Kind, quoted};
 use super::handle::{Ask, PeerAsk, PeerCall, PeerState, Signs};
 use super::numbers::{Counting, Numbers};
-use super::replies::{CallChunk, Replies};
+use super::reads::{Level, Readers, Reads};
+use super::replies::{CallChunk, Replies, To};
 use super::setup::Setup;
 use super::shown::Remarks;
 use super::snapshots::{SnapshotWriter, Taken};
@@ -58,6 +59,9 @@ pub struct Engine {
     /// one input are carried out before the next input begins.
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
+    pub(super) reads: Arc<Reads>,
+    /// Local reads are answered from a view. The loop takes no lock that readers hold while there is none.
+    shows_view: bool,
     pub(super) remarks: Remarks,
     pub(super) numbers: Arc<Numbers>,
     pub(super) counting: Counting,
@@ -81,6 +85,7 @@ pub struct Wiring {
     pub snapshot_writer: SnapshotWriter,
     pub prepared: mpsc::Sender<Prepared>,
     pub signs: Signs,
+    pub reads: Arc<Reads>,
     pub numbers: Arc<Numbers>,
     pub feed: feed::FeedWriter,
     pub channels: channels::Keeper,
@@ -96,6 +101,7 @@ impl Engine {
             snapshot_writer,
             prepared,
             signs,
+            reads,
             numbers,
             feed,
             channels,
@@ -113,6 +119,8 @@ impl Engine {
             prepared,
             inputs: VecDeque::new(),
             signs,
+            reads,
+            shows_view: false,
             remarks: Remarks::default(),
             numbers,
             counting: Counting::new(clock::now().mono),
@@ -126,6 +134,9 @@ impl Engine {
 
     /// Gives the replica an input, carries out the outputs, and repeats this with the inputs that they produce.
     fn handle(&mut self, input: In) {
+        if std::mem::take(&mut self.shows_view) {
+            self.reads.forget();
+        }
         self.inputs.push_back(input);
         while let Some(input) = self.inputs.pop_front() {
             if self.end.is_some() {
@@ -155,6 +166,7 @@ impl Engine {
             Out::Members { cluster, members } => self.follow_members(cluster, &members),
             Out::Probe(peer) => self.network.probe(peer),
             Out::Answer(call, answer) => {
+                debug_assert!(!self.shows_view, "whoever is told of a change finds it in the next read");
                 let unheard = self.replies.answer(call, answer);
                 self.inputs.extend(unheard.map(In::Unheard));
             }
@@ -215,6 +227,7 @@ impl Engine {
                 self.replies.add(id, to);
                 return Some((id, call));
             }
+            Ask::Read { id, level, readers } => return self.read(id, level, readers),
             Ask::IsLeader(reply) => drop(reply.send(self.replica.whether_leader(now.mono))),
             Ask::MayHaveBeen { call, reply } => drop(reply.send(self.replica.may_have_been(call))),
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
@@ -228,6 +241,28 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Closes the call first: a read that comes now waits for the next one. If no read waits any more, or if the loop ends, the
+    /// call is dropped.
+    fn read(&mut self, id: CallId, level: Level, readers: Readers) -> Option<(CallId, Call)> {
+        self.reads.close(level);
+        if readers.is_closed() || self.end.is_some() {
+            return None;
+        }
+        let proof = match level {
+            Level::Linear => ReadProof::Round,
+            Level::Leader => ReadProof::Lease,
+            Level::Local => {
+                let view = Arc::new(self.replica.view(clock::now().mono));
+                self.shows_view = true;
+                self.reads.show(view.clone());
+                readers.send_replace(Some(Ok(view)));
+                return None;
+            }
+        };
+        self.replies.add(id, To::View(readers));
+        Some((id, Call::Read(proof)))
     }
 
     /// A caller has disconnected.

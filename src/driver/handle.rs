@@ -21,12 +21,14 @@ use super::channels::{self, Channels};
 use super::clock;
 use super::feed::{self, Feed};
 use super::numbers::Numbers;
+pub use super::reads::Level;
+use super::reads::{Readers, Reads};
 use super::replies::{CHUNKS_MOST, CallChunk, Gathering, Keyed, Reply, RoleCaller, To, Verdicts};
 use super::shown::{Explained, Measures, Pulse};
 pub use super::shown::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Acquire, Call, CallId, Granted, In, Registration, Renewal, Untie};
-pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Whole, Written};
+pub use crate::replica::{CatchUp, Denied, LeaseTimes, Opinion, View, Whole, Written};
 use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
@@ -56,6 +58,7 @@ pub struct Handle {
     pub(super) pulse: Arc<Pulse>,
     pub(super) leadership: watch::Receiver<Leadership>,
     pub(super) access: watch::Receiver<Arc<Tokens>>,
+    reads: Arc<Reads>,
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) feed: Feed,
     pub(super) channels: Channels,
@@ -72,6 +75,7 @@ pub struct Desk {
     pub chunks: mpsc::Receiver<CallChunk>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub signs: Signs,
+    pub reads: Arc<Reads>,
     pub numbers: Arc<Numbers>,
     pub feed: feed::FeedWriter,
     pub channels: channels::Keeper,
@@ -98,11 +102,13 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let signs = Signs { pulse: pulse.clone(), leadership: tell, access: let_in };
     let (gone, departed) = mpsc::channel(GONE_MOST);
     let numbers = Arc::new(Numbers::default());
+    let reads = Arc::new(Reads::default());
     let desk = Desk {
         asks: asked,
         chunks: gathered,
         peers: called,
         signs,
+        reads: reads.clone(),
         numbers: numbers.clone(),
         feed: writer,
         channels: keeper,
@@ -119,6 +125,7 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
             pulse,
             leadership,
             access,
+            reads,
             snapshots,
             feed,
             channels,
@@ -182,6 +189,12 @@ pub enum Ask {
         id: CallId,
         call: Call,
         to: To,
+    },
+    /// Asks for the state, on behalf of all reads of this level that wait (`reads.rs`).
+    Read {
+        id: CallId,
+        level: Level,
+        readers: Readers,
     },
     IsLeader(oneshot::Sender<IsLeader>),
     /// Asks whether an earlier attempt of a call is in the log, or was carried out.
@@ -268,8 +281,24 @@ impl Handle {
         self.call(Call::Restore(document), To::Written).await
     }
 
-    pub async fn read(&self, level: Level) -> Result<View, Denied> {
-        self.call(Call::Read(level), To::View).await
+    pub async fn read(&self, level: Level) -> Result<Arc<View>, Denied> {
+        if level == Level::Local
+            && let Some(view) = self.reads.latest()
+        {
+            return Ok(view);
+        }
+        let ask = |readers| self.queue(Ask::Read { id: self.next_call(), level, readers });
+        let mut answer = self.reads.join(level, ask)?;
+        match answer.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(answer)) => answer.clone(),
+            // The loop has ended with the call.
+            _ => Err(Denied::Stopping),
+        }
+    }
+
+    /// Returns the age of a state that a local read shows.
+    pub fn age_ms(&self, view: &View) -> u64 {
+        view.age_ms(clock::now().mono)
     }
 
     /// Returns whether this node leads, checked against the lease at the moment of the answer. If leases lapse between two beats, a round

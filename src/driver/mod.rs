@@ -15,7 +15,8 @@
 //!
 //! The loop runs on a separate thread, together with the transport's tasks: client work on other threads delays neither heartbeats nor
 //! acknowledgements. When the loop ends, for any reason, the process must end.
-//! - `handle` has the calls that other threads can make, `replies` delivers their answers, `answers` keeps the open calls of peers.
+//! - `handle` has the calls that other threads can make, `replies` delivers their answers, `reads` is what
+//!   reads share, `answers` keeps the open calls of peers.
 //! - `run` starts the loop and reads its sources, `engine` owns the replica, `end` has the reasons why the loop ends.
 //! - `setup` has a node's settings and what it learns of its cluster; `clock` reads the clocks.
 //! - `snapshots` writes snapshots and backups, on separate threads; `transport` reaches the peers, over HTTP.
@@ -48,6 +49,7 @@ mod engine;
 pub mod feed;
 pub mod handle;
 mod numbers;
+mod reads;
 mod replies;
 mod run;
 mod setup;

@@ -14,7 +14,8 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::numbers::Numbers;
-use crate::replica::{Answer, Call, CallId, Denied, Granted, In, Unheard, View, Written};
+use super::reads::Readers;
+use crate::replica::{Answer, Call, CallId, Denied, Granted, In, Unheard, Written};
 use crate::store::{Command, DocView, Process, Role};
 use crate::types::KeyedCall;
 
@@ -136,7 +137,8 @@ pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
 #[derive(Debug)]
 pub enum To {
     Written(Reply<Written>),
-    View(Reply<View>),
+    /// All reads that joined this call.
+    View(Readers),
     Role(Reply<Granted<Role>>),
     Process(Reply<Granted<Process>>),
     Doc(Reply<Granted<DocView>>),
@@ -154,7 +156,9 @@ impl To {
                 return reply.send(Ok(*granted)).err().and_then(if_unheard);
             }
             (To::Written(reply), Ok(Answer::Written(written))) => drop(reply.send(Ok(written))),
-            (To::View(reply), Ok(Answer::View(view))) => drop(reply.send(Ok(*view))),
+            (To::View(readers), Ok(Answer::View(view))) => {
+                drop(readers.send_replace(Some(Ok(Arc::new(*view)))))
+            }
             (To::Process(reply), Ok(Answer::Process(granted))) => drop(reply.send(Ok(*granted))),
             (To::Doc(reply), Ok(Answer::Doc(granted))) => drop(reply.send(Ok(*granted))),
             (To::Done(reply), Ok(Answer::Done)) => drop(reply.send(Ok(()))),
@@ -173,7 +177,7 @@ impl To {
     fn deny(self, denied: Denied) {
         match self {
             To::Written(reply) => drop(reply.send(Err(denied))),
-            To::View(reply) => drop(reply.send(Err(denied))),
+            To::View(readers) => drop(readers.send_replace(Some(Err(denied)))),
             To::Role(reply) => drop(reply.send(Err(denied))),
             To::Process(reply) => drop(reply.send(Err(denied))),
             To::Doc(reply) => drop(reply.send(Err(denied))),

@@ -182,7 +182,7 @@ impl Parts {
     /// In available mode the topology file alone names the members (P43).
     fn assemble(self, desk: Desk) -> Result<(Engine, LoopSources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
-        let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
+        let Desk { asks, chunks, peers, signs, reads, numbers, feed, channels, gone } = desk;
         let (at, history) = (replica.store.applied(), replica.store.history());
         feed.open(at, setup.settings.is_available(), history).map_err(StartError::Io)?;
         let roster = replica.roster();
@@ -217,6 +217,7 @@ impl Parts {
             snapshot_writer,
             prepared,
             signs,
+            reads,
             numbers,
             feed,
             channels,
@@ -297,6 +298,7 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
         engine.flush();
         if let Some(end) = engine.end.take() {
             engine.replies.end();
+            engine.reads.end();
             engine.channels.end();
             return end;
         }

@@ -1,7 +1,7 @@
 //! The meaning of each command of a script.
 
 use eldest::protocol::{Ack, Node, ServiceChange, Settings, Takeover};
-use eldest::replica::{Call, In, Level};
+use eldest::replica::{Call, In, ReadProof};
 use eldest::store::Command;
 use eldest::types::{Format, NodeId, Owner, Payload, Span};
 
@@ -153,7 +153,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
 /// Every call but writes.
 fn order(words: &[&str]) -> Result<Option<Call>, String> {
     Ok(Some(match words {
-        ["read"] => Call::Read(Level::Linear),
+        ["read"] => Call::Read(ReadProof::Round),
         ["handover"] => Call::HandOver { to: None },
         ["handover", to] => Call::HandOver { to: Some(node(to)?) },
         ["service", "down", ttl] => {

@@ -51,6 +51,33 @@ async fn a_local_read_needs_nobody() {
     cluster.answer(3, Call::get("/v1/docs/k")).await.expect(503);
 }
 
+/// Local reads share a view of the state. It must be gone before the leader answers a write.
+#[tokio::test]
+async fn the_leader_shows_what_it_has_acknowledged() {
+    let cluster = Cluster::of(3).await;
+    let leader = cluster.leader().await;
+    let reads = async {
+        loop {
+            cluster.answer(leader, Call::get("/v1/docs/other?level=local")).await.expect(404);
+        }
+    };
+    let writes = async {
+        for number in 1..=200 {
+            let written = cluster.answer(leader, Call::put("/v1/docs/k").json(&json!(number))).await;
+            assert!(written.ok(), "{}", written.show());
+            // The promise ends where another node leads.
+            if written.header("eldest-leader") == Some(leader.to_string().as_str()) {
+                let read = cluster.answer(leader, Call::get("/v1/docs/k?level=local")).await.expect(200);
+                assert_eq!(read.json(), json!(number));
+            }
+        }
+    };
+    tokio::select! {
+        () = writes => {}
+        () = reads => {}
+    }
+}
+
 /// Waits until the probes agree, and returns the leader. Another node may come to lead
 /// between two of these calls.
 async fn all_are_ready_and_one_leads(cluster: &Cluster) -> u32 {

@@ -98,7 +98,7 @@ async fn read_here(
     answer::set_view(headers, view.epoch, view.index);
     answer::set_leader(headers, view.leader);
     if query.level() == Level::Local {
-        headers.insert(AGE, HeaderValue::from(view.age_ms));
+        headers.insert(AGE, HeaderValue::from(context.handle.age_ms(&view)));
     }
     Ok(response)
 }

@@ -25,7 +25,7 @@ use crate::http::server::Front;
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
-use crate::types::{Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp};
+use crate::types::{Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp, Time};
 
 pub const TOKEN: &str = "correct horse battery staple";
 
@@ -228,6 +228,11 @@ impl Loop {
                 let answer = self.denied().map_or_else(|| self.decide(call), Err);
                 to.answer(answer);
             }
+            Ask::Read { level, readers, .. } => {
+                self.desk.reads.close(level);
+                let view = self.denied().map_or_else(|| Ok(Arc::new(self.view())), Err);
+                readers.send_replace(Some(view));
+            }
             Ask::IsLeader(reply) => {
                 let leads = self.leader == Some(self.me);
                 let _ = reply.send(if leads { IsLeader::Yes } else { IsLeader::No });
@@ -288,14 +293,16 @@ impl Loop {
                 let written = document.steps.into_iter().map(|payload| self.append(payload)).last();
                 written.map(ReplicaAnswer::Written).ok_or(Denied::Unknown)
             }
-            Call::Read(_) => Ok(ReplicaAnswer::View(self.view().into())),
             Call::HandOver { .. } | Call::Service(_) | Call::Form { .. } | Call::ChangeMembers(_) => {
                 Ok(ReplicaAnswer::Done)
             }
             // This node has no leases.
-            Call::Acquire(_) | Call::Renew(_) | Call::Untie(_) | Call::Register(_) | Call::Stop => {
-                Err(Denied::Unknown)
-            }
+            Call::Read(_)
+            | Call::Acquire(_)
+            | Call::Renew(_)
+            | Call::Untie(_)
+            | Call::Register(_)
+            | Call::Stop => Err(Denied::Unknown),
         }
     }
 
@@ -339,7 +346,7 @@ impl Loop {
 
     fn view(&self) -> View {
         let (store, leader) = (self.store.clone(), self.leader);
-        View { index: store.applied().index, store, leader, epoch: self.epoch(), age_ms: 12 }
+        View { index: store.applied().index, store, leader, epoch: self.epoch(), heard_at: Time(0) }
     }
 
     fn catch_up(&self, snapshot_id: u64) -> CatchUp {

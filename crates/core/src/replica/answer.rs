@@ -2,7 +2,7 @@
 
 use crate::protocol::MembersRefusal;
 use crate::store::{self, DocView, Process, Rejection, Role, Store};
-use crate::types::{Epoch, Index, LeaseName, NodeId, Position, Record, Span, Text, WallTime};
+use crate::types::{Epoch, Index, LeaseName, NodeId, Position, Record, Span, Text, Time, WallTime};
 
 /// One variant for each kind of call, so a caller knows which one to expect.
 #[derive(Clone, Debug)]
@@ -17,14 +17,13 @@ pub enum Answer {
     Done,
 }
 
+/// How a leader proves that a read may be answered from its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The read sees every write that was acknowledged before the read began.
-    Linear,
-    /// The leader answers under its lease. The read needs a round only if the lease does not prove the leadership (P11).
-    Leader,
-    /// The node answers from its own state, however old that is.
-    Local,
+pub enum ReadProof {
+    /// By a round that begins after the call: the read sees every write that was acknowledged before (P13).
+    Round,
+    /// By its lease. Only if the lease does not prove the leadership, a round is needed (P11).
+    Lease,
 }
 
 /// A write that a majority has, or the first answer to the same call.
@@ -43,8 +42,15 @@ pub struct View {
     pub leader: Option<NodeId>,
     pub epoch: Epoch,
     pub index: Index,
-    /// The time since this node last heard its leader; zero on the leader.
-    pub age_ms: u64,
+    /// When this node last heard its leader. On the leader it is the time of the view: until then it surely led.
+    pub heard_at: Time,
+}
+
+impl View {
+    /// The time since this node last heard its leader.
+    pub fn age_ms(&self, now: Time) -> u64 {
+        now.since(self.heard_at).0 / 1000
+    }
 }
 
 /// The reason why a call is denied. Every reason but `Unknown` means: surely not applied, now or later (P15).

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::answer::{Answer, Denied, Level, Unheard};
+use super::answer::{Answer, Denied, ReadProof, Unheard};
 use super::feed::FeedEvent;
 use super::preparation::{Preparation, Prepared, StateTransfer};
 use crate::protocol::mutant::{self, Mutant};
@@ -71,7 +71,7 @@ pub enum Call {
     },
     /// These records replace all data, or merge a document in.
     Restore(Steps),
-    Read(Level),
+    Read(ReadProof),
     HandOver {
         to: Option<NodeId>,
     },
@@ -94,7 +94,7 @@ pub enum Call {
 impl Call {
     /// The call can be answered at once, from this node's state and by its clock.
     pub(super) fn only_looks(&self) -> bool {
-        matches!(self, Call::Read(Level::Leader | Level::Local))
+        matches!(self, Call::Read(ReadProof::Lease))
     }
 }
 

@@ -148,7 +148,7 @@ impl Replica {
         match call {
             Call::Write { command, key } => desk.on_write(id, &command, key),
             Call::Restore(document) => self.restores.on_restore(desk, id, document),
-            Call::Read(level) => desk.on_read(id, level),
+            Call::Read(proof) => desk.on_read(id, proof),
             Call::HandOver { to } => desk.on_hand_over(id, to),
             Call::Service(change) => desk.on_service(id, change),
             Call::Form { without } => desk.on_form(id, without),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::Desk;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
-use crate::replica::answer::{Answer, CatchUp, Denied, Level, Whole, Written};
+use crate::replica::answer::{Answer, CatchUp, Denied, ReadProof, Whole, Written};
 use crate::replica::io::{CallId, End};
 use crate::replica::pending::Waiting;
 use crate::store::{Command, Judged};
@@ -60,17 +60,19 @@ impl Desk {
         self.confirm(Waiting::Judged { call: id, answer: Box::new(answer) }, at_least);
     }
 
-    /// A local read, or a leader read under the lease, is answered from the state of this moment. A linear read, or a
-    /// leader read that the lease does not prove, waits for a round and is answered from the state after it.
-    pub fn on_read(&mut self, id: CallId, level: Level) {
-        match (level, self.node.whether_leader(self.now.mono)) {
+    /// A read under the lease is answered from the state of this moment. Any other read waits for a round, and is answered
+    /// from the state after it.
+    pub fn on_read(&mut self, id: CallId, proof: ReadProof) {
+        match (proof, self.node.whether_leader(self.now.mono)) {
             // If the lease does not prove the leadership, a majority confirms it (P11).
-            (Level::Linear, _) | (Level::Leader, IsLeader::Unproven) => self.confirm(Waiting::Read(id), 0),
-            (Level::Leader, IsLeader::No) => {
+            (ReadProof::Round, _) | (ReadProof::Lease, IsLeader::Unproven) => {
+                self.confirm(Waiting::Read(id), 0)
+            }
+            (ReadProof::Lease, IsLeader::No) => {
                 let denied = self.not_leading();
                 self.deny(id, denied);
             }
-            (Level::Leader, IsLeader::Yes) | (Level::Local, _) => {
+            (ReadProof::Lease, IsLeader::Yes) => {
                 let view = self.view(self.now.mono);
                 self.answer(id, Ok(Answer::View(view.into())));
             }

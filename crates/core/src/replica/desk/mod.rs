@@ -123,8 +123,8 @@ impl Desk {
         let store = self.committed().clone();
         let index = store.applied().index;
         let leader = self.node.leader();
-        let age_ms = if leader == Some(self.me()) { 0 } else { now.since(self.led_at).0 / 1000 };
-        View { store, leader, epoch: self.node.vote().promise.epoch, index, age_ms }
+        let heard_at = if leader == Some(self.me()) { now } else { self.led_at };
+        View { store, leader, epoch: self.node.vote().promise.epoch, index, heard_at }
     }
 }
 

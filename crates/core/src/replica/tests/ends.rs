@@ -18,7 +18,7 @@ fn a_bound_counts_what_is_in_the_same_round() {
 fn whoever_calls_behind_a_stop_has_an_answer_before_the_end() {
     let mut solo = Solo::open();
     let write = || put("k", "1", DocCondition::None);
-    let read = Call::Read(Level::Linear);
+    let read = Call::Read(ReadProof::Round);
     let acquire = acquire("a", Span::millis(1_000), Time(0));
     let calls = solo.round(vec![write(), acquire, Call::Stop, write(), read]);
     assert!(matches!(solo.answer(calls[0]), Some(Err(Denied::Unknown))), "it has reached the round");

@@ -9,7 +9,7 @@ mod waits;
 
 use std::sync::Arc;
 
-use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Level, Out, Replica, Start, Unheard};
+use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Out, ReadProof, Replica, Start, Unheard};
 use crate::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use crate::store::{Command, DocCondition, Ending, LeaseOperation, Operation, RoleClaim, Store};
 use crate::types::{Boot, Incarnation, NodeId, Now, Span, Text, Time, WallTime};
