@@ -89,7 +89,7 @@ fn message(body: &[u8]) -> Result<Bytes, Problem> {
     let body = raw(body)?;
     let compact = store::check_readable(body).and_then(|()| store::compact(body));
     let wrong = |problem| Problem::from(BadCommand::Field(BadField { path: "message".to_string(), problem }));
-    Ok(compact.map_err(wrong)?.into())
+    Ok(compact.map_err(wrong)?.into_owned().into())
 }
 
 async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: &Bytes) -> usize {

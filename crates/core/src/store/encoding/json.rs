@@ -1,7 +1,9 @@
 //! JSON as text: made compact without reading it as values, so that numbers stay as written and members in their order.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+use memchr::memchr2;
 use serde_json::value::RawValue;
 
 use super::fields::Problem;
@@ -19,11 +21,11 @@ pub trait Json {
 }
 
 /// The same JSON on one line: no blanks between tokens, and no control characters anywhere. Otherwise a value with newlines
-/// could forge lines of the log.
-pub fn compact(json: &RawValue) -> Result<String, Problem> {
+/// could forge lines of the log. It is copied only if something has to change.
+pub fn compact(json: &RawValue) -> Result<Cow<'_, str>, Problem> {
     let text = json.get();
     let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len().min(VALUE_MOST));
+    let mut out = String::new();
     let (mut at, mut copied, mut depth, mut controls) = (0, 0, 0_usize, false);
     while at < bytes.len() {
         match bytes[at] {
@@ -33,6 +35,7 @@ pub fn compact(json: &RawValue) -> Result<String, Problem> {
                 continue;
             }
             b' ' | b'\t' | b'\n' | b'\r' => {
+                out.reserve(text.len() - out.len());
                 out.push_str(&text[copied..at]);
                 copied = at + 1;
             }
@@ -46,41 +49,32 @@ pub fn compact(json: &RawValue) -> Result<String, Problem> {
         }
         at += 1;
     }
-    out.push_str(&text[copied..]);
+    let mut out = match copied {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(out + &text[copied..]),
+    };
     if controls {
-        out = without_controls(&out);
+        out = without_controls(&out).into();
     }
     if out.len() > VALUE_MOST { Err(Problem::TooLarge { most: VALUE_MOST }) } else { Ok(out) }
-}
-
-/// A lower bound for the number of bytes inside a string that need no attention. It looks at sixteen bytes at a time.
-fn plain_length(bytes: &[u8]) -> usize {
-    let (chunks, _) = bytes.as_chunks::<16>();
-    let is_plain = |chunk: &&[u8; 16]| {
-        !chunk.iter().fold(false, |found, byte| found | matches!(byte, b'"' | b'\\' | 0x7f | 0xc2))
-    };
-    16 * chunks.iter().take_while(is_plain).count()
 }
 
 /// The position behind the closing quote of the string that begins at `at`. Sets `controls` if the string may contain control
 /// characters: JSON forbids those below U+0020 in strings, but neither delete nor those of U+0080 to U+009F, which begin with
 /// C2 in UTF-8.
 pub(super) fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize {
-    let mut at = at + 1;
-    while at < bytes.len() {
-        at += plain_length(&bytes[at..]);
-        // One of the next sixteen bytes needs attention, or fewer than sixteen are left.
-        let upto = bytes.len().min(at + 16);
-        while at < upto {
-            match bytes[at] {
-                b'"' => return at + 1,
-                // The escaped character is passed over: it may be a quote.
-                b'\\' => at += 1,
-                0x7f | 0xc2 => *controls = true,
-                _ => {}
-            }
-            at += 1;
+    let mut from = at + 1;
+    while let Some(length) = memchr2(b'"', b'\\', &bytes[from..]) {
+        let mut end = from + length;
+        *controls |= memchr2(0x7f, 0xc2, &bytes[from..end]).is_some();
+        // An escaped character is passed over: it may be a quote. A run of escapes is not worth a search each.
+        while bytes.get(end) == Some(&b'\\') {
+            end += 2;
         }
+        if bytes.get(end) == Some(&b'"') {
+            return end + 1;
+        }
+        from = bytes.len().min(end);
     }
     bytes.len()
 }
@@ -143,7 +137,7 @@ pub fn open(object: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn compacted(json: &str) -> Result<String, Problem> {
+    fn compacted(json: &str) -> Result<Cow<'_, str>, Problem> {
         compact(serde_json::from_str(json).expect("JSON"))
     }
 

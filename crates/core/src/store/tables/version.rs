@@ -52,9 +52,10 @@ impl Version {
     /// `{"at","value","ttl_ms"?,"with"?,"token"?}` or `{"at","deleted":true,"ended"?}`. A deletion has its own member, because
     /// a document may be `null`.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "{{\"at\":\"{}\"", self.at)?;
         match &self.value {
-            Some(value) => write!(out, "{{\"at\":\"{}\",\"value\":{value}", self.at)?,
-            None => write!(out, "{{\"at\":\"{}\",\"deleted\":true", self.at)?,
+            Some(value) => [",\"value\":", value].into_iter().try_for_each(|part| out.write_str(part))?,
+            None => out.write_str(",\"deleted\":true")?,
         }
         self.lifetime.iter().try_for_each(|lifetime| lifetime.write(out))?;
         out.write_str(if self.ended { ",\"ended\":true}" } else { "}" })
