@@ -17,12 +17,12 @@ pub enum Answer {
     Done,
 }
 
-/// How a leader proves that a read may be answered from its state.
+/// What a leader must do before it answers a read from its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadProof {
-    /// By a round that begins after the call: the read sees every write that was acknowledged before (P13).
+    /// A majority answers a round that began after the call. The read sees every write that was acknowledged before (P13).
     Round,
-    /// By its lease. Only if the lease does not prove the leadership, a round is needed (P11).
+    /// The lease must last, or else a majority answers a round (P11).
     Lease,
 }
 
