@@ -32,7 +32,8 @@ use crate::types::{History, Position, Text};
 #[derive(Debug)]
 pub struct Frame {
     event: RingEvent,
-    text: OnceLock<Written>,
+    /// Most events are never read: until then the text takes no room.
+    text: OnceLock<Box<Written>>,
 }
 
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Frame {
         self.text.get_or_init(|| {
             let mut frame = String::with_capacity(self.size());
             let json = self.write(&mut frame).expect("writing to a String cannot fail");
-            Written { frame: frame.into(), json }
+            Box::new(Written { frame: frame.into(), json })
         })
     }
 }
@@ -484,7 +485,7 @@ impl Subscription {
         let mut upto = from;
         for event in events {
             upto += 1;
-            if self.filter.wants(event) && (all || event.id.is_some()) {
+            if self.filter.wants(event) && (all || event.id().is_some()) {
                 self.found.push_back(Arc::downgrade(event));
                 if self.found.len() == QUEUE_MOST {
                     break;

@@ -65,7 +65,7 @@ pub fn begin(host: &Host, is_available: bool) -> Ring {
 impl Reader {
     /// Takes an event, and returns the key that it changes.
     fn hears(&mut self, event: &Told) -> Option<Key> {
-        if let Some(id) = event.id {
+        if let Some(id) = event.id() {
             self.cursor = Some(id.to_string());
         }
         let Fact::Change { key, value, .. } = event.fact() else { return None };
@@ -104,7 +104,7 @@ impl Reader {
                 (self.at, self.last) = (None, Some(Seat { next: number, ..seat }));
                 return Vec::new();
             }
-            if all || event.id.is_some() {
+            if all || event.id().is_some() {
                 changed.extend(self.hears(event));
             }
             if event.is_for_all() {

@@ -45,7 +45,7 @@ fn since(text: &str) -> Option<Since> {
 /// Returns the next item in short form: an id, `= id` for a bookmark, or the end.
 async fn next(reader: &mut Subscription) -> String {
     match reader.next(PATIENCE).await {
-        Next::Event(event) => match event.id {
+        Next::Event(event) => match event.id() {
             Some(id) => id.to_string(),
             None => event.kind().name().to_string(),
         },
@@ -242,7 +242,7 @@ async fn silence_is_broken_by_bookmarks() {
     let mut heard = Vec::new();
     while heard.last().is_none_or(|last| last != "= 13") {
         heard.push(match reader.next(Duration::from_millis(1)).await {
-            Next::Event(event) => event.id.map(|id| id.to_string()).unwrap_or_default(),
+            Next::Event(event) => event.id().map(|id| id.to_string()).unwrap_or_default(),
             Next::Bookmark(id) => format!("= {id}"),
             Next::Over(over) => panic!("{over:?}"),
         });
@@ -358,8 +358,8 @@ async fn resuming_under_load_is_exact() {
                 let mut reader = feed.subscribe(all(), since(&last)).expect("it is kept");
                 for _ in 0..step {
                     if let Next::Event(event) = reader.next(PATIENCE).await {
-                        last = event.id.expect("in a record").to_string();
-                        heard.push(event.mark);
+                        last = event.id().expect("in a record").to_string();
+                        heard.push(event.mark());
                     }
                     if heard.len() == 7500 {
                         break;

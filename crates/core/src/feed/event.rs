@@ -12,23 +12,34 @@ use crate::types::Text;
 /// value of this size, the ring would still hold some 500 of them.
 pub const VALUE_MOST: usize = 64 << 10;
 
-/// The approximate memory of an event without its name and value.
+/// The approximate memory of an event and of the allocation for its text, without name and value.
 const OVERHEAD: usize = 256;
 
+/// The ring holds up to 100,000 of these, so the place and the id share their fields.
 #[derive(Debug)]
 pub struct RingEvent {
-    pub mark: Mark,
-    /// `None` for an event that is in no record.
-    pub id: Option<Id>,
     draft: Draft,
-    /// The revision, if the draft names none.
-    at: Id,
+    /// The event's id, or that of its record if it has none.
+    id: Id,
+    has_id: bool,
+    /// The number in its mark. The mark's index is that of the id.
+    n: u32,
 }
 
 impl RingEvent {
-    /// `at` is the id of the record itself. An event's number in it is ignored.
+    /// `id` is `None` for an event that is in no record. `at` is the id of the record itself. An event's number in it is ignored.
     pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> RingEvent {
-        RingEvent { mark, id, draft: bounded(draft), at }
+        debug_assert!(mark.index == at.at.index && id.is_none_or(|id| id.at == at.at));
+        RingEvent { draft: bounded(draft), id: id.unwrap_or(at), has_id: id.is_some(), n: mark.n }
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { index: self.id.at.index, n: self.n }
+    }
+
+    /// `None` for an event that is in no record.
+    pub fn id(&self) -> Option<Id> {
+        self.has_id.then_some(self.id)
     }
 
     pub fn kind(&self) -> Kind {
@@ -85,13 +96,13 @@ impl RingEvent {
     /// Writes the event as a server-sent event, and returns the offset at which its JSON begins.
     pub fn write(&self, out: &mut String) -> Result<usize, std::fmt::Error> {
         let kind = self.kind().name();
-        if let Some(id) = self.id {
+        if let Some(id) = self.id() {
             writeln!(out, "id: {id}")?;
         }
         write!(out, "event: {kind}\ndata: ")?;
         let begins = out.len();
         out.push('{');
-        if let Some(id) = self.id {
+        if let Some(id) = self.id() {
             write!(out, "\"id\":\"{id}\",")?;
         }
         write!(out, "\"kind\":\"{kind}\"")?;
@@ -123,7 +134,7 @@ impl RingEvent {
         }
         match rev {
             Some(rev) => write!(out, ",\"rev\":{}", quoted(rev))?,
-            None => write!(out, ",\"rev\":\"{}\"", Id { n: None, ..self.at })?,
+            None => write!(out, ",\"rev\":\"{}\"", Id { n: None, ..self.id })?,
         }
         match value {
             None => out.push_str(",\"op\":\"delete\""),

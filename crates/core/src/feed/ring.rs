@@ -156,7 +156,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
             self.first += 1;
             // An event from before the line began has no place on it, so its loss does not raise the floor.
             if self.first > self.begins {
-                self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n.is_none()));
+                self.raise_floor(oldest.mark(), oldest.id().is_some_and(|id| id.n.is_none()));
             }
         }
     }
@@ -236,7 +236,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
             match self
                 .events
                 .get((middle - self.first) as usize)
-                .is_some_and(|event| (**event).borrow().mark <= mark)
+                .is_some_and(|event| (**event).borrow().mark() <= mark)
             {
                 true => low = middle + 1,
                 false => high = middle,
@@ -272,7 +272,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
             return None;
         }
         let before = usize::try_from(number.checked_sub(self.first)?).ok()?.checked_sub(1)?;
-        (**self.events.get(before)?).borrow().id
+        (**self.events.get(before)?).borrow().id()
     }
 }
 

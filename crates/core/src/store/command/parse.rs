@@ -4,7 +4,7 @@
 //! ```text
 //!  client: storage_cmd, payload ──► Fields::of_client ──┐     of_client also checks that every client can read the values
 //!                                                       ├──► operation ──► Command
-//!  log:    type|text ─────────────► Fields::read ───────┘
+//!  log:    type|text ─────────────► Fields::of_text ────┘
 //! ```
 
 use std::borrow::Cow;
@@ -64,7 +64,8 @@ impl Command {
                 Command::parse_batch(list).map_err(|error| error.within("payload"))
             }),
             Some(kind) => unwrapped(payload, "payload", |object| {
-                let operation = Fields::of_client(object).and_then(|fields| operation(kind, object, &fields));
+                let operation =
+                    Fields::of_client(object).and_then(|fields| operation(kind, object.get(), &fields));
                 Ok(Command::Single(operation.map_err(|error| error.within("payload"))?))
             }),
             None => Err(BadCommand::unknown(storage_cmd)),
@@ -112,10 +113,9 @@ impl Command {
             return Err(Unreadable::Format(payload.format));
         }
         let kind = CommandKind::numbered(payload.kind).ok_or(Unreadable::Kind(payload.kind))?;
-        let command = match serde_json::from_str::<&RawValue>(&payload.text) {
-            Ok(list) if kind == CommandKind::Batch => logged_batch(list),
-            Ok(object) => logged(kind, object).map(Command::Single),
-            Err(_) => Err(BadField::new("", Problem::NotJson)),
+        let command = match kind {
+            CommandKind::Batch => json(&payload.text).and_then(logged_batch),
+            kind => logged(kind, &payload.text).map(Command::Single),
         };
         command.map_err(|field| Unreadable::Command { kind: payload.kind, field })
     }
@@ -131,10 +131,11 @@ fn unwrapped(
         return read(payload);
     }
     let inner = fields::text(payload).map_err(|error| error.within(path))?;
-    match serde_json::from_str::<&RawValue>(&inner) {
-        Ok(inner) => read(inner),
-        Err(_) => Err(BadField::new(path, Problem::NotJson).into()),
-    }
+    read(json(&inner).map_err(|error| error.within(path))?)
+}
+
+fn json(text: &str) -> Result<&RawValue, BadField> {
+    serde_json::from_str(text).map_err(|_| BadField::new("", Problem::NotJson))
 }
 
 fn batch_items(list: &RawValue) -> Result<Vec<&RawValue>, BadField> {
@@ -191,15 +192,16 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     if kind.stands_alone() {
         return Err(BadField::new("type", Problem::Unknown));
     }
-    logged(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
+    logged(kind, fields.needed("payload")?.get()).map_err(|error| error.within("payload"))
 }
 
 /// Reads an operation from the log without the check of its values: they were accepted before.
-fn logged(kind: CommandKind, object: &RawValue) -> Result<Operation, BadField> {
-    operation(kind, object, &Fields::read(object)?)
+fn logged(kind: CommandKind, object: &str) -> Result<Operation, BadField> {
+    operation(kind, object, &Fields::of_text(object)?)
 }
 
-fn operation(kind: CommandKind, object: &RawValue, fields: &Fields) -> Result<Operation, BadField> {
+/// `fields` are those of the object.
+fn operation(kind: CommandKind, object: &str, fields: &Fields) -> Result<Operation, BadField> {
     if let Some(lease) = LeaseOperation::read(kind, fields) {
         return lease.map(|lease| Operation::Lease(lease.into()));
     }
@@ -207,11 +209,13 @@ fn operation(kind: CommandKind, object: &RawValue, fields: &Fields) -> Result<Op
         return token.map(Operation::Token);
     }
     match kind {
-        CommandKind::CreateUser => new_user(object, fields).map(|user| Operation::CreateUser(user.into())),
+        CommandKind::CreateUser => {
+            new_user(json(object)?, fields).map(|user| Operation::CreateUser(user.into()))
+        }
         CommandKind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
         CommandKind::CreateElection => {
             fields.without(&RESERVED)?;
-            new_election(value_text_of(object)?, fields)
+            new_election(value_text_of(json(object)?)?, fields)
                 .map(|election| Operation::CreateElection(election.into()))
         }
         CommandKind::VoteElection => Ok(Operation::VoteElection {

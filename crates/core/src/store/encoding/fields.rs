@@ -111,12 +111,27 @@ impl<'a> Fields<'a> {
     pub fn read(object: &'a RawValue) -> Result<Fields<'a>, BadField> {
         let fields: Fields<'a> = serde_json::from_str(object.get())
             .map_err(|_| BadField::new("", unread(object, '{', Problem::NotAnObject)))?;
+        fields.with_each_name_once()
+    }
+
+    /// Reads an object. A text that is not one is parsed a second time, only to name the error.
+    pub fn of_text(text: &'a str) -> Result<Fields<'a>, BadField> {
+        match serde_json::from_str::<Fields<'a>>(text) {
+            Ok(fields) => fields.with_each_name_once(),
+            Err(_) => {
+                let object = serde_json::from_str(text).map_err(|_| BadField::new("", Problem::NotJson))?;
+                Fields::read(object)
+            }
+        }
+    }
+
+    fn with_each_name_once(self) -> Result<Fields<'a>, BadField> {
         // JSON readers differ in which of two equal names they take: one would see a condition that another overlooks.
-        let mut names: Vec<&str> = fields.members.iter().map(|(name, _)| name.as_ref()).collect();
+        let mut names: Vec<&str> = self.members.iter().map(|(name, _)| name.as_ref()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(BadField::new(printable(pair[0]), Problem::Repeated)),
-            None => Ok(fields),
+            None => Ok(self),
         }
     }
 

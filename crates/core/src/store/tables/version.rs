@@ -62,7 +62,9 @@ impl Version {
     }
 
     pub fn entry(&self) -> String {
-        let mut text = String::new();
+        /// The position and the members' names.
+        const AROUND: usize = 64;
+        let mut text = String::with_capacity(self.weight() + AROUND);
         self.write(&mut text).expect("writing to a String cannot fail");
         text
     }
