@@ -27,7 +27,8 @@ use super::exit::Failure;
 use super::sources::SourceArgs;
 use crate::driver::DiskWords;
 
-/// Calls of peers are few and short: one thread serves them while the other one checks the contents of such a call.
+/// For calls of peers that are long, encrypted, or of callers that are not known yet: one thread serves them while the other one checks
+/// the contents of such a call. The loop's thread serves the others (`http/server/sort.rs`).
 const PEER_WORKERS: usize = 2;
 
 /// A node is limited by its disk and its loop. The rest is parsing, and four threads parse more than one loop can

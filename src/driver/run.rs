@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io, thread};
+use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::chronicle::Chronicle;
@@ -26,6 +27,8 @@ use crate::types::{Boot, Time};
 #[derive(Debug)]
 pub struct Started {
     pub handle: Handle,
+    /// The runtime of the loop's thread. What runs there must be short and must not block, because the loop waits meanwhile.
+    pub runtime: runtime::Handle,
     /// The end of the loop. The process must not continue without the loop.
     pub ended: oneshot::Receiver<End>,
 }
@@ -76,6 +79,10 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     start_on(setup, options)
 }
 
+/// The time after the loop's end in which its thread still sends what is ready: answers on open connections, and messages for which a
+/// link is free. Others are lost, as in a crash.
+const LAST_WORDS: Duration = Duration::from_millis(10);
+
 /// Does the same as [`start`] on a given disk, which may be a simulated one. The state is read before the loop's thread starts.
 /// The parts that need the loop's runtime are made on that thread, and `ready` reports their errors, so that no caller gets a
 /// handle to a loop that did not start.
@@ -99,16 +106,18 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
             let bug = crate::protocol::mutant::named(&name);
             crate::protocol::mutant::set(Some(bug.expect("ELDEST_MUTANT names a known bug")));
         }
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
         let lived = runtime.block_on(async move {
             let parts = Parts { setup, disk, lines, snapshots, replica, chronicle };
             match parts.assemble(desk) {
-                Ok((engine, sources)) => {
-                    let _ = ready.send(Ok(()));
-                    Some(run(engine, sources).await)
+                Ok((mut engine, sources)) => {
+                    let _ = ready.send(Ok(runtime::Handle::current()));
+                    let why = run(&mut engine, sources).await;
+                    tokio::time::sleep(LAST_WORDS).await;
+                    Some((why, engine))
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -116,10 +125,13 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
                 }
             }
         });
-        // The disk is closed by now: `run` has dropped the engine, and setting the state aside takes the lock on the directory
-        // again. The end is reported after that, because the process exits once it is reported. Otherwise the next process could
-        // start with this state, and the fault would be detected again (P25).
-        if let Some(why) = lived {
+        // Closing the disk may take long, so connections of peers end before it.
+        runtime.shutdown_background();
+        // The engine closes the disk, because setting the state aside takes the lock on the directory again. The end is reported after
+        // that, because the process exits once it is reported. Otherwise the next process could start with this state, and the fault
+        // would be detected again (P25).
+        if let Some((why, engine)) = lived {
+            drop(engine);
             match why {
                 End::Fault(Fault::Odd) => {
                     start_over(&options, "the state differed from that of a majority at the same record");
@@ -139,7 +151,7 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
     };
     thread::Builder::new().name("loop".to_string()).spawn(life).map_err(StartError::Io)?;
     match started.recv() {
-        Ok(Ok(())) => Ok(Started { handle, ended }),
+        Ok(Ok(runtime)) => Ok(Started { handle, runtime, ended }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(StartError::Io(io::Error::other("the loop's thread has died"))),
     }
@@ -263,7 +275,7 @@ pub struct LoopSources {
 /// disk releases acknowledgements and approvals that clients and candidates wait for (P29). Timers run after every branch, so a
 /// flood from one source puts a timer off by one batch at most. `flush` comes last: writes that one pass has caused are synced
 /// together.
-pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
+pub async fn run(engine: &mut Engine, mut sources: LoopSources) -> End {
     let mut asks = Vec::with_capacity(CALLS_PER_TURN);
     let mut peers = Vec::with_capacity(CALLS_PER_TURN);
     loop {
@@ -272,6 +284,7 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
             engine.gone(word);
         }
         let due = until(engine.deadline());
+        let mut of_clients = false;
         tokio::select! {
             biased;
             Ok(()) = sources.disk.changed() => {
@@ -290,8 +303,12 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
             Some(word) = sources.gone.recv() => engine.gone(word),
             _ = sources.asks.recv_many(&mut asks, CALLS_PER_TURN) => {
                 engine.asked(asks.drain(..), sources.chunks.try_recv().ok());
+                of_clients = true;
             }
-            Some(chunk) = sources.chunks.recv() => engine.asked([].into_iter(), Some(chunk)),
+            Some(chunk) = sources.chunks.recv() => {
+                engine.asked([].into_iter(), Some(chunk));
+                of_clients = true;
+            }
             () = tokio::time::sleep(due) => {}
         }
         engine.tick();
@@ -301,6 +318,10 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
             engine.reads.end();
             engine.channels.end();
             return end;
+        }
+        // This thread also serves connections of peers: it does so between two batches of clients' calls.
+        if of_clients {
+            tokio::task::yield_now().await;
         }
     }
 }

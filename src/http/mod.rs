@@ -41,5 +41,5 @@ mod url;
 
 pub use crate::http::access::Guard;
 pub use request::{Audit, AuditMessage, Context, Web, audit};
-pub use server::{serve, serve_metrics};
+pub use server::{Runtimes, serve, serve_metrics};
 pub use spans::{Exporter, Spans};

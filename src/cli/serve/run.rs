@@ -22,7 +22,7 @@ use super::setup::{Drawn, setup};
 use crate::cli::signals::Signals;
 use crate::config::{BackupSettings, Config};
 use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
-use crate::http::{self, Context, Exporter, Guard, Spans, Web};
+use crate::http::{self, Context, Exporter, Guard, Runtimes, Spans, Web};
 
 /// A hand-over takes one window at most. After that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
@@ -115,7 +115,8 @@ struct Node {
 impl Node {
     fn begin(listener: TcpListener, context: Arc<Context>, peers: Runtime, started: Started) -> Node {
         let (close, closed) = oneshot::channel();
-        let http = tokio::spawn(http::serve(listener, context, peers, closed));
+        let runtimes = Runtimes { peers, of_loop: started.runtime };
+        let http = tokio::spawn(http::serve(listener, context, runtimes, closed));
         Node { handle: started.handle, ended: started.ended, http, close }
     }
 

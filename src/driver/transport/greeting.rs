@@ -13,7 +13,7 @@ use bytes::Bytes;
 use eldest_tls::trusting_no_certificate;
 use reqwest::StatusCode;
 
-use super::post::{self, Fault, Poster};
+use super::post::{self, Clients, Fault, Poster};
 use crate::driver::setup::Member;
 use crate::driver::setup::Setup;
 use crate::types::{Boot, FORMAT, Incarnation};
@@ -60,7 +60,7 @@ async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     };
     let (route, body) = (Route::Heartbeat, Bytes::new());
     let greeting = Packet { route, sender, message: GREETING.to_string(), body };
-    let poster = Poster::new(setup.clone(), member, client);
+    let poster = Poster::new(setup.clone(), member, Clients::single(client));
     let answered = poster.prove_and_post(&greeting, MOST).await.map(drop);
     judge(answered, setup.secret.is_none() || poster.has_session())
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
@@ -18,7 +18,7 @@ use super::bulk::{self, TransferContent};
 use super::log::LogBox;
 use super::outbox::Outbox;
 use super::post::Arrived;
-use super::post::{Fault, Poster};
+use super::post::{Clients, Fault, Poster};
 use super::watch::Watch;
 use crate::storage::snapshot::SnapshotError;
 use crate::wire::Packet;
@@ -82,7 +82,7 @@ impl Link {
         setup: Arc<Setup>,
         member: &Member,
         proves: bool,
-        client: Client,
+        clients: Clients,
         tell: mpsc::Sender<Arrived>,
     ) -> (Arc<Link>, JoinSet<()>) {
         let timing = &setup.settings.timing;
@@ -90,7 +90,7 @@ impl Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
             watch: Watch::new(member.id, member.authority(), proves, timing, setup.wall.clone()),
-            poster: Poster::new(setup.clone(), member, client),
+            poster: Poster::new(setup.clone(), member, clients),
             merge_bytes: setup.settings.limits.merge_bytes,
             busy: Default::default(),
             trouble: Mutex::default(),

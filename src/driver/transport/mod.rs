@@ -47,6 +47,7 @@ use link::Link;
 pub use link::{Packed, TransferKind, TransferPermit};
 pub use log::LogPacket;
 pub use post::Arrived;
+use post::Clients;
 
 /// The maximum number of messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
@@ -58,8 +59,8 @@ const ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Network {
     links: RwLock<BTreeMap<NodeId, Running>>,
-    /// The client for peers that do not use TLS.
-    plain: reqwest::Client,
+    /// The clients for peers that do not use TLS.
+    plain: Clients,
     tell: mpsc::Sender<Arrived>,
 }
 
@@ -80,7 +81,8 @@ impl Network {
     /// Starts the links' tasks on the current runtime.
     pub fn start(setup: &Arc<Setup>) -> Result<(Network, mpsc::Receiver<Arrived>), reqwest::Error> {
         let (tell, arrived) = mpsc::channel(ARRIVED_MOST);
-        let plain = post::client(&setup.settings.timing, trusting_no_certificate())?;
+        let client = || post::client(&setup.settings.timing, trusting_no_certificate());
+        let plain = Clients::plain(client()?, client()?);
         let network = Network { links: RwLock::default(), plain, tell };
         network.follow(setup);
         Ok((network, arrived))
@@ -142,18 +144,18 @@ impl Network {
 
     fn start_link(&self, setup: &Arc<Setup>, member: &Member, home: String) -> Running {
         let authority = member.authority();
-        let (client, tell) = (self.client_for(setup, member.id), self.tell.clone());
+        let (clients, tell) = (self.clients_for(setup, member.id), self.tell.clone());
         // A refused port shows that the peer's process is dead only if it is at the peer's own address.
-        let (link, tasks) = Link::start(setup.clone(), member, authority == home, client, tell);
+        let (link, tasks) = Link::start(setup.clone(), member, authority == home, clients, tell);
         Running { link, home, authority, since: Instant::now(), _tasks: tasks }
     }
 
     /// Each peer is authenticated by its own certificate only, so each has its own client.
-    fn client_for(&self, setup: &Setup, peer: NodeId) -> reqwest::Client {
+    fn clients_for(&self, setup: &Setup, peer: NodeId) -> Clients {
         let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(peer.0)));
         let client = by_tls.and_then(|tls| post::client(&setup.settings.timing, tls).ok());
         // The plain client trusts no certificate: a peer that should be called by TLS is not called without it.
-        client.unwrap_or_else(|| self.plain.clone())
+        client.map_or_else(|| self.plain.clone(), Clients::single)
     }
 
     fn link(&self, to: NodeId) -> Option<Arc<Link>> {

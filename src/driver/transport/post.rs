@@ -75,10 +75,31 @@ fn patience(timing: &Timing, round_trip: Duration) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST) + round_trip * 3
 }
 
+/// The HTTP clients for one peer, each with its connections.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    messages: Client,
+    /// For states. The peer chooses by the first call of a connection where it serves it (`http/server/sort.rs`), so a state never
+    /// takes a connection for messages.
+    states: Client,
+}
+
+impl Clients {
+    /// The clients for peers that do not use TLS.
+    pub fn plain(messages: Client, states: Client) -> Clients {
+        Clients { messages, states }
+    }
+
+    /// One client for both. A peer serves all TLS connections in the same place.
+    pub fn single(client: Client) -> Clients {
+        Clients { states: client.clone(), messages: client }
+    }
+}
+
 #[derive(Debug)]
 pub struct Poster {
     setup: Arc<Setup>,
-    client: Client,
+    clients: Clients,
     to: NodeId,
     urls: [Url; Route::ALL.len()],
     cluster: String,
@@ -86,14 +107,14 @@ pub struct Poster {
 }
 
 impl Poster {
-    pub fn new(setup: Arc<Setup>, member: &Member, client: Client) -> Poster {
+    pub fn new(setup: Arc<Setup>, member: &Member, clients: Clients) -> Poster {
         let base = setup.url(member);
         let url = |route: Route| {
             Url::parse(&format!("{base}{}", route.path())).expect("the configuration checked the address")
         };
         let cluster = setup.cluster.encode();
         let urls = Route::ALL.map(url);
-        Poster { setup, client, to: member.id, urls, cluster, session: Mutex::default() }
+        Poster { setup, clients, to: member.id, urls, cluster, session: Mutex::default() }
     }
 
     /// Sends a packet and returns the message in the response.
@@ -136,7 +157,8 @@ impl Poster {
         let proved = self.session().map(|session| (session.prove(&hello), session));
         let headers = self.headers(&from, &packet.message, proved.as_ref().map(|(proof, _)| proof))?;
         let response = self
-            .client
+            .clients
+            .messages
             .post(self.urls[packet.route as usize].clone())
             .headers(headers)
             .body(Body::from(packet.body.clone()))
@@ -186,7 +208,7 @@ impl Poster {
         most: Duration,
     ) -> Result<(), Fault> {
         let url = self.urls[route as usize].clone();
-        let call = self.client.post(url).headers(headers).body(body).timeout(most);
+        let call = self.clients.states.post(url).headers(headers).body(body).timeout(most);
         let response = call.send().await.map_err(Fault::Unreachable)?;
         match response.status() {
             StatusCode::OK => Ok(()),

@@ -221,7 +221,8 @@ impl LongReads {
         // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         match Handle::current().runtime_flavor() {
-            // `block_in_place` panics there, because no other thread could take over. Tests run in this way.
+            // `block_in_place` panics there, because no other thread could take over. Tests run in this way; the loop's thread, whose
+            // runtime is like that as well, answers no client (`server/sort.rs`).
             RuntimeFlavor::CurrentThread => work(),
             _ => block_in_place(work),
         }

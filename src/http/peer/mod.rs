@@ -68,7 +68,7 @@ pub struct PeerEndpoint {
     differences: Arc<Places>,
     /// The time that a response waits for the loop's answer: one heartbeat interval. After that the answer is sent as a separate call.
     /// So a beat is answered in its response if the loop is not delayed, and a response that is late holds no
-    /// connection of the peer.
+    /// connection of the peer, unless the loop's own thread serves it and is busy.
     hold: Duration,
     wall: Arc<Wall>,
 }

@@ -17,12 +17,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::front::Front;
-use super::sort;
+use super::sort::{self, Lane};
 use super::tls::{self, Stream};
 use crate::config::HttpLimits;
 use crate::http::admission::{ConnectionPlace, ConnectionTimeouts, Decision};
@@ -61,8 +60,7 @@ pub struct Served {
     pub builder: Arc<Builder>,
     pub phase: watch::Receiver<Phase>,
     pub place: ConnectionPlace,
-    /// The runtime for clients' calls, if it is not this one.
-    pub clients: Option<Handle>,
+    pub lane: Lane,
 }
 
 impl Served {
@@ -87,7 +85,8 @@ pub fn builder(context: &Context) -> Builder {
 
 /// Serves until the peer closes, the connection is silent for too long, or the server stops.
 pub async fn run(stream: TcpStream, served: Served) {
-    let Served { front, builder, mut phase, place, clients } = served;
+    let Served { front, builder, mut phase, place, lane } = served;
+    let lane = Arc::new(lane);
     let limits = &front.context.limits;
     let timeouts = Arc::new(timeouts(limits, place.is_reserve));
     let opened = tokio::select! {
@@ -110,12 +109,9 @@ pub async fn run(stream: TcpStream, served: Served) {
         if is_reserve {
             called.notify_one();
         }
-        let (request, clients) = (request.map(axum::body::Body::new), clients.clone());
+        let (request, lane) = (request.map(axum::body::Body::new), lane.clone());
         async move {
-            let mut response = match clients {
-                Some(clients) => sort::answer(&clients, front, known, request).await,
-                None => front.answer(Some(known), request).await,
-            };
+            let mut response = sort::answer(&lane, front, known, request).await;
             // HTTP/1 clients learn from the header that this was the last call; HTTP/2 clients learn it from
             // GOAWAY, which `called` below causes.
             if last {

@@ -60,7 +60,7 @@ impl Front {
     pub async fn answer(&self, connection: Option<Arc<Connection>>, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let shown = self.context.look(&parts.headers);
-        let route = peer_route(&parts);
+        let route = peer_route(&parts.headers, parts.uri.path());
         let page = self.check_web(&parts, &shown, route.is_some());
         match (&page, route) {
             (Ok(_), Some(route)) => {
@@ -68,12 +68,31 @@ impl Front {
                 connection.iter().for_each(|connection| connection.timeouts.answers_small(false));
                 Box::pin(self.peers.answer(&self.context, route, connection.as_deref(), parts, body)).await
             }
-            _ => {
-                let id = request_id(&parts.headers, &self.context);
-                let head = Box::new(ClientHead { parts, asker: Asker::new(connection, shown, id) });
-                self.answer_client(page, ClientCall { head, body }).await
-            }
+            _ => self.answer_client(page, self.client_call(connection, shown, parts, body)).await,
         }
+    }
+
+    /// Refuses a client's call for a reason that lies in its connection.
+    pub async fn refuse(
+        &self,
+        connection: Arc<Connection>,
+        request: Request,
+        why: Problem,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let shown = self.context.look(&parts.headers);
+        self.answer_client(Err(why), self.client_call(Some(connection), shown, parts, body)).await
+    }
+
+    fn client_call(
+        &self,
+        connection: Option<Arc<Connection>>,
+        shown: Shown,
+        parts: Parts,
+        body: Body,
+    ) -> ClientCall {
+        let id = request_id(&parts.headers, &self.context);
+        ClientCall { head: Box::new(ClientHead { parts, asker: Asker::new(connection, shown, id) }), body }
     }
 
     async fn answer_client(
@@ -195,10 +214,6 @@ fn beyond(bound: &'static str) -> Problem {
     Problem::new(Code::TooManyRequests, format!("limit reached: {bound}")).with("bound", bound)
 }
 
-pub fn is_of_peer(request: &Request) -> bool {
-    route_of(request.headers(), request.uri().path()).is_some()
-}
-
 /// The reader of a response.
 struct Reader {
     connection: Option<Arc<Connection>>,
@@ -240,11 +255,7 @@ impl Reader {
 
 /// A call with an envelope comes from a peer.
 /// A client can send such a header, too; `peer` decides whether the caller is a node.
-fn peer_route(parts: &Parts) -> Option<Route> {
-    route_of(&parts.headers, parts.uri.path())
-}
-
-fn route_of(headers: &HeaderMap, path: &str) -> Option<Route> {
+pub fn peer_route(headers: &HeaderMap, path: &str) -> Option<Route> {
     if !headers.contains_key(header::MESSAGE) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! The listener accepts connections, bounds their number, and gives each a separate task.
 //!
-//! - `sort` recognizes peers' connections, which have a separate runtime; `tls` takes handshakes.
+//! - `sort` recognizes peers' connections, which are served apart from clients'; `tls` takes handshakes.
 //! - `connection` serves a connection with hyper, and closes a silent one. `refusal` answers the connections that are not served.
 //! - `front` is passed by every request first and by every response last. `call` reports a client's call to the audit log, the counters,
 //!   the log and the collector of spans.
@@ -8,8 +8,8 @@
 //! - `scrapes` is a second listener, only for `/metrics`.
 //!
 //! ```text
-//!   accept ─► a place ─► the first bytes ─┬─ a peer's ──► the peers' runtime ─┐
-//!     │                                   └─ others ────► this runtime ───────┴─► tls ─► hyper ─► front
+//!   accept ─► a place ─► the first bytes ─┬─ a peer's ──► the loop's thread, or the peers' runtime ─┐
+//!     │                                   └─ others ────► this runtime ─────────────────────────────┴─► tls ─► hyper ─► front
 //!     └─ no place: a constant refusal, and the connection is closed
 //! ```
 //!
@@ -40,6 +40,7 @@ use connection::{Builder, Phase, Served};
 pub use front::Front;
 use refusal::{Refusals, full};
 pub use scrapes::serve_metrics;
+use sort::{First, Lane};
 
 use crate::http::admission::{ConnectionPlace, Origin, Sharers};
 use crate::http::request::{Context, FAREWELL};
@@ -49,8 +50,13 @@ use crate::http::request::{Context, FAREWELL};
 /// and beyond the limit of all by the sum for all other nodes.
 const RESERVE_EACH: usize = 64;
 
-/// Connections of each peer on the peers' runtime: for its calls and for states that it sends. Further ones are served like clients'.
+/// Connections on the peers' runtime for each other node: for calls over TLS, from addresses that are not known, and with states.
+/// Further ones are served like clients'.
 const PEERS_EACH: usize = 64;
+
+/// Connections on the loop's thread for each other node: twice the number that a node keeps to another. Further ones go to the peers'
+/// runtime.
+const LOOP_EACH: usize = 16;
 
 /// Without free file descriptors every accept fails at once; some descriptors become free during the pause. The accept loop
 /// itself waits, so that it does not log thousands of failures in a second.
@@ -65,20 +71,71 @@ struct Server {
     builder: Arc<Builder>,
     refusals: Refusals,
     phase: watch::Sender<Phase>,
-    /// The peers' runtime, and the number of its connections.
-    peers: Handle,
+    lanes: Lanes,
+}
+
+/// The runtimes of peers' connections.
+#[derive(Clone, Debug)]
+pub struct Runtimes {
+    pub peers: Handle,
+    /// The loop's own thread.
+    pub of_loop: Handle,
+}
+
+/// The lanes for peers' connections, each with the number of its connections.
+#[derive(Clone)]
+struct Lanes {
+    runtimes: Runtimes,
     of_peers: Arc<AtomicUsize>,
+    of_loop: Arc<AtomicUsize>,
+}
+
+impl Lanes {
+    fn new(runtimes: Runtimes) -> Lanes {
+        Lanes { runtimes, of_peers: Arc::default(), of_loop: Arc::default() }
+    }
+
+    /// Takes a place for a connection with these first bytes. `others` is the number of other nodes. Returns None for a connection that
+    /// is served like a client's, on this runtime.
+    fn take(&self, first: First, from: Address, others: usize) -> Option<(Slot, Lane, Handle)> {
+        let (clients, Runtimes { peers, of_loop }) = (Handle::current(), self.runtimes.clone());
+        if first == (First::Peer { short: true })
+            && from == Address::OfMember
+            && let Some(seat) = Slot::below(&self.of_loop, LOOP_EACH * others)
+        {
+            return Some((seat, Lane::Loop { peers }, of_loop));
+        }
+        let is_peers = match first {
+            First::Client => false,
+            First::Peer { .. } => true,
+            // The handshake is up to the runtime that serves the connection. Before it only the address is known.
+            First::Tls => from == Address::OfMember,
+        };
+        let most = peers_most(others, from != Address::Unknown);
+        let seat = is_peers.then(|| Slot::below(&self.of_peers, most)).flatten()?;
+        Some((seat, Lane::Peers { clients }, peers))
+    }
+}
+
+/// What is known of the address that a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Address {
+    /// The topology or the log lists it.
+    OfMember,
+    /// A node has proved itself from there. It may be the address of a device that many share.
+    OfProof,
+    Unknown,
 }
 
 /// Serves until `stop` completes, then answers open calls, waits for roles that are given back, and returns. The listener closes at once,
-/// so that the others learn that this node is gone. Clients' calls are answered on the runtime of the caller, peers' on a separate one.
+/// so that the others learn that this node is gone. Clients' calls are answered on the runtime of the caller.
 pub async fn serve(
     listener: TcpListener,
     context: Arc<Context>,
-    peers: Handle,
+    runtimes: Runtimes,
     stop: impl Future,
 ) -> io::Result<()> {
-    let server = Server::new(context, peers);
+    let server = Server::new(context, runtimes);
     {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -120,11 +177,11 @@ fn peers_most(others: usize, known: bool) -> usize {
 }
 
 impl Server {
-    fn new(context: Arc<Context>, peers: Handle) -> Server {
+    fn new(context: Arc<Context>, runtimes: Runtimes) -> Server {
         let builder = Arc::new(connection::builder(&context));
         let front = Arc::new(Front::new(context));
-        let (refusals, of_peers) = (Refusals::new(), Arc::default());
-        Server { front, builder, refusals, phase: watch::Sender::new(Phase::Serving), peers, of_peers }
+        let (refusals, phase) = (Refusals::new(), watch::Sender::new(Phase::Serving));
+        Server { front, builder, refusals, phase, lanes: Lanes::new(runtimes) }
     }
 
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
@@ -167,29 +224,32 @@ impl Server {
     /// `by_address`: the connection comes from a peer's address.
     fn spawn(&self, stream: TcpStream, place: ConnectionPlace, by_address: bool) {
         let (front, builder, phase) = (self.front.clone(), self.builder.clone(), self.phase.subscribe());
-        let mut served = Served { front, builder, phase, place, clients: None };
-        let (peers, of_peers) = (self.peers.clone(), self.of_peers.clone());
+        let mut served = Served { front, builder, phase, place, lane: Lane::Clients };
+        let lanes = self.lanes.clone();
         tokio::spawn(async move {
             // A separate receiver, so that the connection also notices the end.
             let mut ends = served.phase.clone();
             let patience = served.head_timeout();
             // The first bytes are only looked at here, so nothing is lost if another runtime serves the
             // connection.
-            let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {
+            let Some(first) = sort::first(&stream, ends.changed(), patience).await else {
                 return;
             };
-            let known = by_address || served.place.caller.is_peer();
-            let most = peers_most(served.front.context.setup.others().len(), known);
-            let seat = is_peers.then(|| Slot::below(&of_peers, most)).flatten();
-            if seat.is_none() {
+            let from = match by_address {
+                true => Address::OfMember,
+                false if served.place.caller.is_peer() => Address::OfProof,
+                false => Address::Unknown,
+            };
+            let others = served.front.context.setup.others().len();
+            let Some((seat, lane, runtime)) = lanes.take(first, from, others) else {
                 return connection::run(stream, served).await;
-            }
+            };
             // A socket is registered with the runtime that accepted it. It is taken out of this one and
-            // registered with the peers' runtime; if that fails the connection is closed, and the peer dials
+            // registered with the other one; if that fails the connection is closed, and the peer dials
             // again.
-            served.clients = Some(Handle::current());
+            served.lane = lane;
             let Ok(stream) = stream.into_std() else { return };
-            peers.spawn(async move {
+            runtime.spawn(async move {
                 if let Ok(stream) = TcpStream::from_std(stream) {
                     connection::run(stream, served).await;
                 }
@@ -221,5 +281,22 @@ mod tests {
         assert_eq!(strangers.len(), PEERS_EACH);
         let peers: Vec<Slot> = std::iter::from_fn(|| Slot::below(&taken, peers_most(2, true))).collect();
         assert_eq!(peers.len(), PEERS_EACH);
+    }
+
+    #[tokio::test]
+    async fn a_place_in_the_loops_lane_comes_back() {
+        let lanes = Lanes::new(Runtimes { peers: Handle::current(), of_loop: Handle::current() });
+        let message = First::Peer { short: true };
+        let take = |from| lanes.take(message, from, 1).expect("there is room");
+        let mut taken: Vec<_> = (0..LOOP_EACH).map(|_| take(Address::OfMember)).collect();
+        assert!(taken.iter().all(|(_, lane, _)| matches!(lane, Lane::Loop { .. })));
+        assert!(matches!(take(Address::OfMember).1, Lane::Peers { .. }));
+        taken.pop();
+        assert!(matches!(take(Address::OfProof).1, Lane::Peers { .. }));
+        assert!(matches!(take(Address::OfMember).1, Lane::Loop { .. }));
+        let state = lanes.take(First::Peer { short: false }, Address::OfMember, 1).expect("there is room");
+        assert!(matches!(state.1, Lane::Peers { .. }));
+        assert!(lanes.take(First::Tls, Address::OfProof, 1).is_none());
+        assert!(lanes.take(First::Client, Address::OfMember, 1).is_none());
     }
 }

@@ -15,8 +15,8 @@ use super::node::{guard, limits, web};
 use super::{Answer, request};
 use crate::driver::{self, Directory, End, Handle, Member, Setup};
 use crate::http::Context;
-use crate::http::serve;
 use crate::http::server::Front;
+use crate::http::{Runtimes, serve};
 use crate::protocol::{Mode, Settings};
 use crate::storage::Options;
 use crate::storage::files::Files;
@@ -92,7 +92,8 @@ pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Fil
     let context = Context::new(started.handle, setup, limits(), guard(None, None), web());
     let context = Arc::new(context.expect("a client can be made"));
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(serve(listener, context.clone(), tokio::runtime::Handle::current(), stopped));
+    let runtimes = Runtimes { peers: tokio::runtime::Handle::current(), of_loop: started.runtime };
+    let serving = tokio::spawn(serve(listener, context.clone(), runtimes, stopped));
     Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
 }
 

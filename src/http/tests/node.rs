@@ -20,8 +20,8 @@ use crate::driver::handle::{
 };
 use crate::http::Context;
 use crate::http::request::Connection;
-use crate::http::serve;
 use crate::http::server::Front;
+use crate::http::{Runtimes, serve};
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
@@ -126,16 +126,13 @@ impl Node {
 
     /// Serves over TCP until the sender is dropped or used.
     pub fn serve(&mut self) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
-        self.serve_peers_on(Handle::current())
+        self.serve_on(Runtimes { peers: Handle::current(), of_loop: Handle::current() })
     }
 
-    pub fn serve_peers_on(
-        &mut self,
-        peers: Handle,
-    ) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
+    pub fn serve_on(&mut self, runtimes: Runtimes) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
         let (stop, stopped) = oneshot::channel::<()>();
         let listener = self.listener.take().expect("it serves once");
-        let serving = serve(listener, self.context.clone(), peers, stopped);
+        let serving = serve(listener, self.context.clone(), runtimes, stopped);
         (stop, tokio::spawn(serving))
     }
 

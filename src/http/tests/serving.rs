@@ -3,12 +3,18 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 
 use super::node::{Node, Options, limits};
+use super::peers::{TERM, envelope, vector};
 use crate::config::HttpLimits;
+use crate::http::Runtimes;
 use crate::http::request::FAREWELL;
+use crate::protocol::{Message, Mode};
+use crate::wire::{Packet, header};
 
 /// The time after which a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -200,8 +206,8 @@ async fn peers_have_connections_in_reserve() {
 async fn clients_delay_no_peer() {
     let peers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let peers = peers.expect("there is room for a thread");
-    let mut node = Node::leader().await;
-    let _serving = node.serve_peers_on(peers.handle().clone());
+    let mut node = with(limits()).await;
+    let _serving = node.serve_on(Runtimes { peers: peers.handle().clone(), of_loop: peers.handle().clone() });
     let mut stream = dial(&node).await;
     let call = b"POST /heartbeat HTTP/1.1\r\nhost: x\r\neldest-message: hello\r\ncontent-length: 0\r\n\r\n";
     stream.write_all(call).await.expect("it is open");
@@ -221,6 +227,95 @@ async fn clients_delay_no_peer() {
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
     assert!(answer(&mut stream).await.ends_with("ok\n"));
     peers.shutdown_background();
+}
+
+/// Returns a message of node 2 to node 1.
+fn message_of_peer(node: &Node, body: &str) -> String {
+    let poll = Message::Poll { term: TERM, vector: vector() };
+    let packet = Packet::new(&envelope(2, 1, poll), Bytes::new(), 0);
+    let lines = [
+        format!("POST {} HTTP/1.1", packet.route.path()),
+        "host: x".to_string(),
+        format!("{}: {}", header::MESSAGE, packet.message),
+        format!("{}: {}", header::CLUSTER, node.context.setup.cluster.encode()),
+        format!("{}: {}", header::FROM, packet.sender.encode()),
+        format!("content-length: {}", body.len()),
+    ];
+    format!("{}\r\n\r\n{body}", lines.join("\r\n"))
+}
+
+/// The same message with a body of unknown length.
+fn chunked(message: &str) -> String {
+    message.replace("content-length: 0\r\n\r\n", "transfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+}
+
+async fn available(elsewhere: Option<&'static str>) -> Node {
+    Node::with(Options { mode: Mode::Available, elsewhere, ..Options::default() }).await
+}
+
+/// The peers' runtime has ended, so what comes there has no answer.
+fn without_peers() -> Runtimes {
+    let ended = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+    let ended = ended.expect("there is room for a thread");
+    let peers = ended.handle().clone();
+    ended.shutdown_background();
+    Runtimes { peers, of_loop: Handle::current() }
+}
+
+async fn ask(stream: &mut TcpStream, call: &str) -> String {
+    stream.write_all(call.as_bytes()).await.expect("it is open");
+    let answered = tokio::time::timeout(PATIENCE, answer(stream)).await;
+    answered.expect("it is answered or closed").to_lowercase()
+}
+
+const CLOSES: &str = "connection: close\r\n";
+
+#[tokio::test]
+async fn the_loops_thread_takes_short_messages_of_peers_and_nothing_else() {
+    let mut node = available(None).await;
+    let _serving = node.serve_on(without_peers());
+    let message = message_of_peer(&node, "");
+    for (call, expected) in [
+        (message_of_peer(&node, &"x".repeat(70_000)), "outcome_unknown"),
+        (chunked(&message), "outcome_unknown"),
+        (message.replace("/is_leader", "/catch_up"), "outcome_unknown"),
+        (message.replace("eldest-from: 2", "eldest-from: two"), "bad_field"),
+    ] {
+        let mut stream = dial(&node).await;
+        for _ in 0..2 {
+            let answer = ask(&mut stream, &message).await;
+            assert!(answer.starts_with("http/1.1 200 ") && !answer.contains(CLOSES), "{answer}");
+        }
+        let answer = ask(&mut stream, &call).await;
+        assert!(answer.contains(expected) && answer.contains(CLOSES), "{call}: {answer}");
+        assert_eq!(rest(&mut stream).await, "");
+    }
+}
+
+#[tokio::test]
+async fn the_loops_thread_refuses_clients() {
+    let mut node = available(None).await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    let answer = ask(&mut stream, &message_of_peer(&node, "")).await;
+    assert!(answer.starts_with("http/1.1 200 "), "{answer}");
+    let refused = ask(&mut stream, "GET /livez HTTP/1.1\r\nhost: x\r\nx-request-id: mine\r\n\r\n").await;
+    for part in ["http/1.1 429 ", "too_many_requests", "x-request-id: mine", CLOSES] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert_eq!(rest(&mut stream).await, "");
+}
+
+#[tokio::test]
+async fn only_a_members_own_address_leads_to_the_loops_thread() {
+    let mut node = available(Some(NOWHERE)).await;
+    let _serving = node.serve_on(without_peers());
+    // A proof from there is not enough: many may share the address of a device.
+    let place = node.context.callers.place([127, 0, 0, 1].into(), false, 0).expect("there is room");
+    place.caller.has_proved_a_peer();
+    let mut stream = dial(&node).await;
+    stream.write_all(message_of_peer(&node, "").as_bytes()).await.expect("it is open");
+    assert_eq!(rest(&mut stream).await, "", "the runtime that it goes to has ended");
 }
 
 #[tokio::test]
