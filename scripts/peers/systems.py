@@ -102,6 +102,21 @@ class System:
                 ticks += int(words[11]) + int(words[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
+    def ticks_of_threads(self):
+        """User and kernel time of all threads with the same name, of each node."""
+        ticks = {}
+        for node, process in self.processes.items():
+            for thread in os.listdir(f"/proc/{process.pid}/task"):
+                try:
+                    with open(f"/proc/{process.pid}/task/{thread}/stat") as stat:
+                        name, rest = stat.read().split("(", 1)[1].rsplit(") ", 1)
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                words = rest.split()
+                user, kernel = ticks.get((node, name), (0, 0))
+                ticks[node, name] = (user + int(words[11]), kernel + int(words[12]))
+        return ticks
+
 
 class Eldest(System):
     title, speaks = "Eldest", "eldest"
