@@ -117,7 +117,7 @@ impl Lanes {
     }
 }
 
-/// What is known of the address that a connection comes from.
+/// The address that a connection comes from, as far as this node knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Address {
     /// The topology or the log lists it.

@@ -17,7 +17,7 @@ pub enum Answer {
     Done,
 }
 
-/// What a leader must do before it answers a read from its state.
+/// The proof that a leader needs before it answers a read from its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadProof {
     /// A majority answers a round that began after the call. The read sees every write that was acknowledged before (P13).
