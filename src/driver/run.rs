@@ -257,6 +257,10 @@ pub const ASKS_MOST: usize = 4096;
 /// with them, so that neither kind of client delays the other for long.
 const CALLS_PER_TURN: usize = 64;
 
+/// The number of clients' calls that are handled, over several turns, before peers' connections on this thread are served again, if
+/// the loop does not wait in between: they take a few milliseconds. A chunk of a stream may add 1,024.
+const CALLS_PER_YIELD: usize = 256;
+
 /// All sources of inputs to the loop. `gone` is apart from `asks` because a disconnect must overtake the calls that wait there
 /// (P41). `chunks` is apart because one of its entries is up to 1,024 calls.
 #[derive(Debug)]
@@ -278,13 +282,13 @@ pub struct LoopSources {
 pub async fn run(engine: &mut Engine, mut sources: LoopSources) -> End {
     let mut asks = Vec::with_capacity(CALLS_PER_TURN);
     let mut peers = Vec::with_capacity(CALLS_PER_TURN);
+    let mut calls = 0;
     loop {
         // Disconnected callers must leave the queue of waiters before any call moves it (P41).
         while let Ok(word) = sources.gone.try_recv() {
             engine.gone(word);
         }
         let due = until(engine.deadline());
-        let mut of_clients = false;
         tokio::select! {
             biased;
             Ok(()) = sources.disk.changed() => {
@@ -302,25 +306,28 @@ pub async fn run(engine: &mut Engine, mut sources: LoopSources) -> End {
             Some(prepared) = sources.prepared.recv() => engine.is_prepared(prepared),
             Some(word) = sources.gone.recv() => engine.gone(word),
             _ = sources.asks.recv_many(&mut asks, CALLS_PER_TURN) => {
-                engine.asked(asks.drain(..), sources.chunks.try_recv().ok());
-                of_clients = true;
+                let chunk = sources.chunks.try_recv().ok();
+                calls += asks.len() + chunk.as_ref().map_or(0, |chunk| chunk.calls.len());
+                engine.asked(asks.drain(..), chunk);
             }
             Some(chunk) = sources.chunks.recv() => {
+                calls += chunk.calls.len();
                 engine.asked([].into_iter(), Some(chunk));
-                of_clients = true;
             }
             () = tokio::time::sleep(due) => {}
         }
         engine.tick();
         engine.flush();
         if let Some(end) = engine.end.take() {
+            engine.signs.advise(None);
             engine.replies.end();
             engine.reads.end();
             engine.channels.end();
             return end;
         }
-        // This thread also serves connections of peers: it does so between two batches of clients' calls.
-        if of_clients {
+        // This thread also serves connections of peers. They need not wait until no call of a client is left, which may be never.
+        if calls >= CALLS_PER_YIELD {
+            calls = 0;
             tokio::task::yield_now().await;
         }
     }
