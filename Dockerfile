@@ -9,5 +9,5 @@ ENV ELDEST_DATA=/data
 VOLUME /data
 EXPOSE 9000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=2s --timeout=2s --start-period=10s --retries=3 CMD ["/eldest", "healthcheck"]
+HEALTHCHECK --interval=2s --timeout=2s --start-period=10s --retries=3 CMD ["/eldest", "healthcheck", "--alive"]
 ENTRYPOINT ["/eldest"]

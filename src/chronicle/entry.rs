@@ -105,7 +105,7 @@ impl Entry {
     }
 
     fn because(self, cause: Cause) -> Entry {
-        Entry { cause: Some(Cow::Borrowed(cause_word(cause))), ..self }
+        Entry { cause: Some(Cow::Borrowed(cause.word())), ..self }
     }
 
     fn objecting(self, why: Objection) -> Entry {
@@ -130,25 +130,6 @@ impl Entry {
                 Entry { cause: word("promised"), promised: Some(epoch.to_string()), ..self }
             }
         }
-    }
-}
-
-/// The word for a cause, as in the metrics.
-fn cause_word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Started => "started",
-        Cause::Silence => "silence",
-        Cause::Refused => "refused",
-        Cause::NewProcess => "new_process",
-        Cause::Resigned => "resigned",
-        Cause::NoMajority => "no_majority",
-        Cause::Stuck => "stuck",
-        Cause::HandedOver => "handed_over",
-        Cause::GreaterEpoch => "greater_epoch",
-        Cause::NoDecision => "no_decision",
-        Cause::Merged => "merged",
-        Cause::Odd => "odd",
-        Cause::Replaced => "replaced",
     }
 }
 

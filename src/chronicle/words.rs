@@ -84,7 +84,8 @@ fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Cause, Event, Objection};
+    use crate::protocol::{Cause, Event, Impasse, Objection};
+    use crate::store::Ended;
     use crate::types::{Epoch, NodeId, WallTime};
 
     fn said(event: Event) -> String {
@@ -114,5 +115,56 @@ mod tests {
         assert_eq!(sentence(&led, |_| String::new()), "leads in epoch 7.2, after 412 ms without a leader");
         let newer = Entry { event: "danced".into(), cause: Some("music".into()), ..Entry::default() };
         assert_eq!(sentence(&newer, |_| String::new()), "danced: music");
+    }
+
+    /// The rows of a table in `docs/causes.md`, each with the word and the sentence.
+    fn rows(title: &str) -> Vec<(String, String)> {
+        let page = include_str!("../../docs/causes.md");
+        let (_, table) = page.split_once(&format!("## {title}\n")).expect(title);
+        let table = table.split("\n## ").next().expect("a part");
+        let row = |line: &str| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let word = cells.next()?.trim_end_matches('`').to_string();
+            Some((word, cells.next()?.trim_end_matches(" |").to_string()))
+        };
+        table.lines().filter_map(row).collect()
+    }
+
+    fn row(event: Event) -> (String, String) {
+        let entry = Entry::of(WallTime(0), &event).expect("it is about who leads");
+        let why = cause(&entry, |id| format!("node-{id}"));
+        (entry.cause.expect("it has a cause").into_owned(), why)
+    }
+
+    #[test]
+    fn the_page_of_causes_has_each_with_its_sentence() {
+        let leader = NodeId(1);
+        let given_up = Cause::ALL.map(|cause| row(Event::Suspected { leader, cause }));
+        assert_eq!(rows("Why a leader was given up"), given_up);
+        let objections = [
+            Objection::MayNotVote,
+            Objection::MayNotFound,
+            Objection::OtherHistory,
+            Objection::Leads,
+            Objection::Follows { leader },
+            Objection::Awaits { candidate: leader },
+            Objection::ClaimsItself,
+            Objection::Quiet,
+            Objection::NotItsTurn { before: 1 },
+            Objection::Promised { epoch: Epoch { counter: 7, leader } },
+        ];
+        let declined = objections.map(|why| row(Event::Declined { candidate: NodeId(3), why }));
+        assert_eq!(rows("Why a candidate was not approved"), declined);
+        let impasses = [
+            Impasse::NothingComes,
+            Impasse::TooLarge { bytes: 2, most: 1 },
+            Impasse::JournalFull { entries: 1, bytes: 1 },
+        ];
+        let called_off = impasses.map(|why| row(Event::Impasse { other: leader, why }));
+        assert_eq!(rows("Why two sides could not merge"), called_off);
+        let ended = [Ended::Released, Ended::Removed, Ended::Expired, Ended::Replaced, Ended::Merged];
+        let words: Vec<String> =
+            rows("Why a role or a process ended").into_iter().map(|(word, _)| word).collect();
+        assert_eq!(words, ended.map(Ended::name));
     }
 }

@@ -40,7 +40,7 @@ fn facts(config: &Config) -> Table {
     let timing = &config.timing;
     let mut table = Table::default();
     let mut fact = |name: &str, value: String| table.row([name.to_string(), value]);
-    fact("cluster", format!("{} ({})", config.cluster_name, config.mode_name()));
+    fact("cluster", format!("{} ({})", config.cluster_name, config.mode.name()));
     fact("this node", config.me.0.to_string());
     fact("listen", config.listen.to_string());
     fact("data", config.data.display().to_string());

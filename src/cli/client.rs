@@ -3,7 +3,7 @@
 //! Several addresses may be given. They are tried in turn while nothing has been sent. A node that does not lead
 //! names the leader, and the call is sent to the leader, once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 pub use eldest_load::TlsArgs;
@@ -21,21 +21,13 @@ pub static DEFAULT_URLS: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The nodes to call, for every command that calls the cluster.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Target {
     /// Any node of the cluster; several, separated by commas, are tried in turn
     #[arg(long, env = "ELDEST_URL", default_value = &**DEFAULT_URLS, value_delimiter = ',')]
     pub url: Vec<String>,
-    /// A client token or the admin token, if the cluster requires one; prefer the environment variable, which
-    /// `ps` does not show
-    #[arg(long, env = "ELDEST_ADMIN_TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
-    /// A file with a client token or the admin token
-    #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// A file with the admin token, shared by all commands
-    #[arg(long, env = "ELDEST_ADMIN_TOKEN_FILE", value_name = "FILE", hide = true)]
-    pub admin_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub token: CredentialArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
 }
@@ -47,21 +39,61 @@ impl Target {
     }
 
     pub fn caller(&self) -> Result<Caller, Failure> {
-        Ok(Caller::with_tls(self.credential()?, &self.tls.files())?)
-    }
-
-    /// The token, if there is one.
-    pub fn credential(&self) -> Result<Option<String>, Failure> {
-        let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(Failure::file(path));
-        Ok(match (&self.token, self.token_file.as_ref().or(self.admin_token_file.as_ref())) {
-            (None, Some(path)) => Some(read(path)?.trim().to_string()),
-            (token, _) => token.clone(),
-        })
+        let (token, source) = self.token.credential()?.unzip();
+        Ok(Caller::with_tls(token, &self.tls.files())?.token_from(source))
     }
 
     /// Makes the call, and returns the JSON of the answer (or nothing). Any status but success is a refusal.
     pub async fn ask(&self, request: &Request) -> Result<Value, Failure> {
         json(&self.call(request).await?.taken()?)
+    }
+}
+
+/// The token to send with each call.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct CredentialArgs {
+    /// A client token or the admin token, if the cluster requires one; prefer the variable, which `ps` does not show
+    /// [env: ELDEST_ADMIN_TOKEN]
+    #[arg(long)]
+    token: Option<String>,
+    /// A file with a client token or the admin token [env: ELDEST_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A file with the admin token, shared by all commands [env: ELDEST_ADMIN_TOKEN_FILE]
+    #[arg(long, value_name = "FILE", hide = true)]
+    admin_token_file: Option<PathBuf>,
+}
+
+impl CredentialArgs {
+    /// Returns the token, if there is one, and where it comes from. Arguments count before variables, because a variable may have been
+    /// set long ago. An empty variable counts as one that is not set.
+    pub fn credential(&self) -> Result<Option<(String, String)>, Failure> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let of_file = |path: &Path, named: String| {
+            let text = std::fs::read_to_string(path).map_err(Failure::file(path))?;
+            Ok(Some((text.trim().to_string(), format!("{named} ({})", path.display()))))
+        };
+        if let Some(token) = &self.token {
+            return Ok(Some((token.clone(), "--token".to_string())));
+        }
+        for (path, flag) in
+            [(&self.token_file, "--token-file"), (&self.admin_token_file, "--admin-token-file")]
+        {
+            if let Some(path) = path {
+                return of_file(path, flag.to_string());
+            }
+        }
+        if let Some(token) = variable("ELDEST_ADMIN_TOKEN") {
+            let name = "ELDEST_ADMIN_TOKEN".to_string();
+            let wrong = |_| Failure::Usage { what: format!("{name} is not valid UTF-8") };
+            return Ok(Some((token.into_string().map_err(wrong)?, name)));
+        }
+        for name in ["ELDEST_TOKEN_FILE", "ELDEST_ADMIN_TOKEN_FILE"] {
+            if let Some(path) = variable(name) {
+                return of_file(Path::new(&path), name.to_string());
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -121,13 +153,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         drop(listener);
-        let target = Target {
-            url: vec![url.clone(), url],
-            token: None,
-            token_file: None,
-            admin_token_file: None,
-            tls: TlsArgs::default(),
-        };
+        let target = Target { url: vec![url.clone(), url], ..Target::default() };
         let failure = target.ask(&Request::get("/livez")).await.expect_err("closed");
         assert!(
             matches!(&failure, Failure::Call(CallError::NotReached { tried }) if tried.len() == 2),

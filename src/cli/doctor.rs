@@ -56,17 +56,22 @@ pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
 Example:
   eldest healthcheck
 
-Exits with 0 if the node is alive and with another code if not, as container engines expect.")]
+Exits with 0 if the node is alive and knows a leader, with 10 if it is alive and there is no leader, and with another
+code if it does not answer. A supervisor that restarts nodes should use --alive: a restart gives no cluster its leader back.")]
 pub struct HealthcheckArgs {
     /// The node's own address
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
     url: String,
+    /// Ask only whether the node is alive
+    #[arg(long)]
+    alive: bool,
     #[command(flatten)]
     tls: TlsArgs,
 }
 
 pub async fn healthcheck(args: &HealthcheckArgs) -> Result<(), Failure> {
     let caller = Caller::with_tls(None, &args.tls.files())?;
-    caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
-    Ok(())
+    let answer = caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
+    // Every answer of a node names the leader.
+    if args.alive || answer.header("eldest-leader").is_some() { Ok(()) } else { Err(Failure::NobodyLeads) }
 }

@@ -98,6 +98,7 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
 /// A client that retries, as a program's client does.
 fn client(target: &Target, place: &DrillPlace) -> Result<Client, Failure> {
     let builder = Client::builder(place.urls.clone()).tls(target.tls.files());
-    let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));
+    let builder =
+        target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
     builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
 }

@@ -27,6 +27,7 @@ Exit codes:
   7    conflict: it is held, already exists, or was lost (409, 410)
   8    a precondition failed: it has changed since it was read (412)
   9    not now, try again later: no leader, no majority, too many requests (421, 429, 503)
+  10   `eldest status` or `eldest healthcheck` got its answer, and nobody leads
   12   `eldest doctor` or `eldest drill` has found something wrong
   70   the node ended because of an error
   130  interrupted by Ctrl-C before it was done (143: SIGTERM, 129: its terminal closed)
@@ -55,6 +56,8 @@ pub enum Failure {
     NotNow {
         what: String,
     },
+    /// The node or the cluster has answered, and there is no leader.
+    NobodyLeads,
     /// A command that should be run has failed.
     Command {
         command: String,
@@ -122,6 +125,7 @@ impl Failure {
             Failure::Call(CallError::Refused(problem)) => of_status(problem.status),
             Failure::NotHeld { .. } => 6,
             Failure::NotNow { .. } => 9,
+            Failure::NobodyLeads => 10,
             Failure::BrokenOff { signal } => 128u8.saturating_add(u8::try_from(*signal).unwrap_or(0)),
             Failure::Call(_) => 1,
             Failure::Bench(BenchError::NoLeader { .. }) => 3,
@@ -147,6 +151,9 @@ impl Failure {
                 document["code"] = problem.code.clone().into();
                 document["retryable"] = problem.retryable.into();
                 document["request_id"] = problem.request_id.clone().into();
+                if let Some(source) = &problem.token_from {
+                    document["token_from"] = source.clone().into();
+                }
                 document["exit_code"] = self.code().into();
                 return document;
             }
@@ -156,6 +163,7 @@ impl Failure {
             }
             Failure::NotHeld { .. } => ("not_held", "The role has no holder"),
             Failure::NotNow { .. } => ("not_now", "The cluster is not in the required state"),
+            Failure::NobodyLeads => ("no_leader", "There is no leader"),
             _ if self.code() == 2 => ("usage", "Invalid command line"),
             _ => ("failed", "The command failed"),
         };
@@ -165,7 +173,7 @@ impl Failure {
             "status": null,
             "detail": self.to_string(),
             "code": code,
-            "retryable": matches!(self.code(), 3 | 9),
+            "retryable": matches!(self.code(), 3 | 9 | 10),
             "exit_code": self.code(),
         })
     }
@@ -210,6 +218,7 @@ impl fmt::Display for Failure {
             }
             Failure::Command { command, why } => write!(f, "{command:?}: {why}"),
             Failure::BrokenOff { .. } => write!(f, "interrupted"),
+            Failure::NobodyLeads => write!(f, "there is no leader; `eldest why leader` tells the reason"),
             Failure::NotHeld { role } => write!(f, "role {role} has no holder"),
             Failure::NoRuntime(error) => write!(f, "cannot start the async runtime: {error}"),
             Failure::Call(error) => write!(f, "{error}"),

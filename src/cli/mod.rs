@@ -118,7 +118,7 @@ enum Command {
     Man(generated::ManArgs),
     /// Make one HTTP call, for machines without curl
     Call(call::CallArgs),
-    /// Check that a node is alive, for container engines
+    /// Check that a node is alive and knows a leader, for container engines
     Healthcheck(doctor::HealthcheckArgs),
 }
 

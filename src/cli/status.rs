@@ -16,7 +16,9 @@ use super::output::Output;
 #[command(after_help = "\
 Example:
   eldest status
-  eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json")]
+  eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json
+
+Exits with 10 if there is no leader.")]
 pub struct StatusArgs {
     #[command(flatten)]
     target: Target,
@@ -27,8 +29,9 @@ pub struct StatusArgs {
 pub use gather::{Cluster, ListedMember, NodeReport, epoch_order, gather};
 
 pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let cluster = gather(&args.target).await?;
-    args.output.show(&view::json(&cluster), |_| view::table(&cluster))
+    let cluster = gather(&args.target).await?.with_change(&args.target).await?;
+    args.output.show(&view::json(&cluster), |_| view::table(&cluster))?;
+    if cluster.view.leader.is_none() { Err(Failure::NobodyLeads) } else { Ok(()) }
 }
 
 /// Also used by `eldest top`.
@@ -38,7 +41,6 @@ pub fn table_of(cluster: &Cluster) -> String {
 
 /// Also used by `eldest dev`.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
-    let target =
-        Target { url: urls, token: None, token_file: None, admin_token_file: None, tls: Default::default() };
+    let target = Target { url: urls, ..Target::default() };
     Ok(view::table(&gather(&target).await?))
 }

@@ -100,6 +100,7 @@ async fn figures(target: &Target, leader: Option<&str>) -> Option<Figures> {
 
 fn client(target: &Target) -> Result<Client, Failure> {
     let builder = Client::builder(target.url.clone()).tls(target.tls.files());
-    let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));
+    let builder =
+        target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
     builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
 }

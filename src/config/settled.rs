@@ -147,14 +147,6 @@ impl Config {
         }
     }
 
-    /// The mode as the file writes it, and as peers compare it.
-    pub fn mode_name(&self) -> &'static str {
-        match self.mode {
-            Mode::Safe => "safe",
-            Mode::Available => "available",
-        }
-    }
-
     pub fn member(&self, id: NodeId) -> Option<&MemberSettings> {
         self.members.iter().find(|member| member.id == id)
     }
@@ -175,10 +167,10 @@ impl Config {
     }
 
     fn agreed(&self) -> String {
-        let mut text = format!("eldest 1\nmode {}\n", self.mode_name());
+        let mut text = format!("eldest 1\nmode {}\n", self.mode.name());
         let polls = self.mode == Mode::Available;
         // No node polls in safe mode, so versions that do not know the word yet have the same digest.
-        for (name, number) in timings(&self.timing).into_iter().filter(|(name, _)| polls || *name != "poll") {
+        for (name, number) in self.timing.named().into_iter().filter(|(name, _)| polls || *name != "poll") {
             // Writing into a string never fails.
             let _ = writeln!(text, "{name} {number}");
         }
@@ -233,37 +225,6 @@ impl Default for HttpLimits {
             idle_timeout: Duration::from_secs(75),
         }
     }
-}
-
-/// Every timing, in microseconds if it is a time. The struct is destructured by name, so that a new timing is not
-/// forgotten.
-fn timings(timing: &Timing) -> [(&'static str, u64); 11] {
-    let Timing {
-        heartbeat,
-        dead_after,
-        declare,
-        stagger,
-        lease,
-        drift_percent,
-        window,
-        stable_for,
-        hold,
-        hold_most,
-        poll,
-    } = timing;
-    [
-        ("heartbeat", heartbeat.0),
-        ("dead_after", dead_after.0),
-        ("declare", declare.0),
-        ("stagger", stagger.0),
-        ("lease", lease.0),
-        ("drift_percent", *drift_percent),
-        ("window", window.0),
-        ("stable_for", stable_for.0),
-        ("hold", hold.0),
-        ("hold_most", hold_most.0),
-        ("poll", poll.0),
-    ]
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {

@@ -147,10 +147,19 @@ fn cannot_be_kept(setup: &Setup, error: &io::Error) {
 /// has the name `?`.
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
+    // In the words of `eldest why`. These follow the name of the node, which is this one.
+    let said = |event: &Event| {
+        let entry = Entry::of(WallTime::default(), event);
+        entry
+            .map(|entry| format!("this node {}", sentence(&entry, |id| name(NodeId(id)))))
+            .unwrap_or_default()
+    };
     match event {
-        Event::Suspected { leader, cause } if leader.0 == 0 => tracing::info!(?cause, "looking for a leader"),
+        Event::Suspected { leader, cause } if leader.0 == 0 => {
+            tracing::info!(cause = cause.word(), "{}", said(&event));
+        }
         Event::Suspected { leader, cause } => {
-            tracing::warn!(leader = leader.0, name = name(leader), ?cause, "leader lost");
+            tracing::warn!(leader = leader.0, cause = cause.word(), "{}", said(&event));
         }
         Event::Claimed { epoch } => tracing::info!(%epoch, "claiming leadership"),
         Event::Opened { epoch } => tracing::info!(%epoch, "this node leads"),
@@ -159,7 +168,9 @@ pub fn event(setup: &Setup, event: Event) {
         }
         // The node continues in the epoch of the merge.
         Event::SteppedDown { cause: Cause::Merged, .. } => {}
-        Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node no longer leads"),
+        Event::SteppedDown { epoch, cause } => {
+            tracing::warn!(%epoch, cause = cause.word(), "{}", said(&event));
+        }
         Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node now votes"),
         Event::Replaced { by } => tracing::error!(
             %by,
@@ -206,11 +217,7 @@ pub fn event(setup: &Setup, event: Event) {
         | Event::Deferred { .. }
         | Event::Refused { .. }
         | Event::Backed { .. }
-        | Event::TurnedDown { .. } => {
-            if let Some(entry) = Entry::of(WallTime::default(), &event) {
-                tracing::debug!("{}", sentence(&entry, |id| name(NodeId(id))));
-            }
-        }
+        | Event::TurnedDown { .. } => tracing::debug!("{}", said(&event)),
     }
 }
 

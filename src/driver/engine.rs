@@ -25,8 +25,8 @@ use crate::replica::{
 use crate::storage::node::{DiskState, Encoder, SentDifference};
 use crate::storage::snapshot::{SnapshotError, Snapshots};
 use crate::storage::{Boundary, Disk, Job};
-use crate::store::Store;
-use crate::types::{ClusterId, Digest, Members, NodeId, Time, Vector};
+use crate::store::{Store, date_text};
+use crate::types::{ClusterId, Digest, Index, Members, NodeId, Time, Vector, WallTime};
 use crate::wire::{Packet, Route, Sender};
 
 use super::chronicle::{self, Chronicle};
@@ -45,6 +45,8 @@ use super::transport::{Arrived, LogPacket, Network, Packed, TransferContent, Tra
 #[derive(Debug)]
 pub struct Engine {
     pub(super) setup: Arc<Setup>,
+    /// The time at which this process began.
+    started: WallTime,
     pub(super) replica: Replica,
     pub(super) disk: DiskEnd,
     pub(super) network: Arc<Network>,
@@ -109,6 +111,7 @@ impl Engine {
         } = wiring;
         Engine {
             setup,
+            started: clock::now().wall,
             replica,
             disk,
             network,
@@ -154,6 +157,7 @@ impl Engine {
         self.counting.leader(&self.numbers, clock::now().mono, leader);
         // Tokens are published first: a client that has read an index finds the tokens of the records up to that index (P56).
         self.signs.let_in(self.replica.committed());
+        self.signs.refuse_writes(self.disk.full, core.service_is_down());
         self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
 
@@ -668,33 +672,51 @@ impl Engine {
         match event {
             FeedEvent::Record { at, history, stamp, drafts } => {
                 if drafts.iter().any(|draft| draft.kind == Kind::NewState) {
-                    tracing::warn!(index = at.index, "all data has been replaced by a restore");
+                    self.tell_restore(at.index, stamp.wall);
                 }
                 self.chronicle.drafts(at, stamp.wall, &drafts);
                 let drafts = drafts.into_iter().map(|draft| self.located(draft)).collect();
-                self.feed.record(at, history, drafts);
+                self.feed.record(at, history, stamp.wall, drafts);
                 self.fed = true;
             }
             FeedEvent::Replaced { at, history, changes, last } => {
-                let conflicts = changes.iter().filter(|draft| draft.kind == Kind::Conflict).count();
-                tracing::warn!(%at, changed = changes.len(), conflicts, "the state is replaced by another node's");
+                // Only a merge knows what it changes.
+                if last.for_all {
+                    tracing::info!(
+                        %at,
+                        "the leader's log no longer has all the records that this node lacks: its snapshot is the state now"
+                    );
+                } else {
+                    let conflicts = changes.iter().filter(|draft| draft.kind == Kind::Conflict).count();
+                    let changed = changes.len();
+                    tracing::warn!(%at, changed, conflicts, "the state is replaced by another node's");
+                }
                 self.feed.replaced(at, history, changes, last);
             }
             FeedEvent::Passing(draft) => {
                 let draft = self.located(draft);
-                self.feed.passing(draft);
+                self.feed.passing(clock::now().wall, draft);
             }
+        }
+    }
+
+    /// A restore that is older than this process is history: a node reads it from the log when it starts or joins.
+    fn tell_restore(&self, index: Index, written: WallTime) {
+        let at = date_text(written);
+        match written < self.started {
+            true => tracing::info!(index, %at, "read from the log: a restore replaced all data"),
+            false => tracing::warn!(index, %at, "all data has been replaced by a restore"),
         }
     }
 
     /// The replica knows nodes by their numbers, but readers need their addresses.
     fn located(&self, draft: Draft) -> Draft {
-        let Fact::Leader { epoch } = draft.fact else {
+        let Fact::Leader { epoch, more } = draft.fact else {
             return draft;
         };
         let url = self.setup.member(epoch.leader).map(|member| self.setup.url(&member)).unwrap_or_default();
         let (leader, url) = (epoch.leader.0, quoted(&url));
-        let json = format!(",\"epoch\":\"{epoch}\",\"leader\":{{\"id\":{leader},\"url\":{url}}}");
+        let json = format!(",\"epoch\":\"{epoch}\",\"leader\":{{\"id\":{leader},\"url\":{url}}}{more}");
         Draft { fact: Fact::Members { name: None, json }, ..draft }
     }
 }

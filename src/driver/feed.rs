@@ -26,7 +26,7 @@ use tokio::time::timeout;
 pub use crate::feed::{Id, Refused, Since, VALUE_MOST};
 use crate::feed::{Ring, RingEvent};
 pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
-use crate::types::{History, Position, Text};
+use crate::types::{History, Position, Text, WallTime};
 
 /// An event and its text. The text is written once, when the first reader needs it.
 #[derive(Debug)]
@@ -308,8 +308,9 @@ impl FeedWriter {
 
     /// Appends the next applied record, and the events that it caused. A record without events is appended, too: a place in the
     /// feed is an index, and the ring must know how far this node has come.
-    pub fn record(&self, at: Position, history: History, drafts: Vec<Draft>) {
-        self.shared.ring().record(at, history, drafts);
+    /// `wall` is when the record was written.
+    pub fn record(&self, at: Position, history: History, wall: WallTime, drafts: Vec<Draft>) {
+        self.shared.ring().record(at, history, wall, drafts);
     }
 
     /// Another state has replaced the state of this node.
@@ -319,8 +320,8 @@ impl FeedWriter {
     }
 
     /// Appends an event that is in no record. Only current readers get it.
-    pub fn passing(&self, draft: Draft) {
-        self.shared.ring().passing(draft);
+    pub fn passing(&self, wall: WallTime, draft: Draft) {
+        self.shared.ring().passing(wall, draft);
         self.wake();
     }
 

@@ -143,11 +143,18 @@ impl Signs {
     pub fn show(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
         self.pulse.set(leader, epoch, applied);
         let now = Leadership { leader, epoch };
-        self.leadership.send_if_modified(|before| std::mem::replace(before, now) != now);
+        // The reason why there was no leader ends with that time.
+        if self.leadership.send_if_modified(|before| std::mem::replace(before, now) != now) {
+            self.pulse.advise(None);
+        }
     }
 
     pub fn advise(&self, advice: Option<String>) {
         self.pulse.advise(advice);
+    }
+
+    pub fn refuse_writes(&self, disk_full: bool, service_down: bool) {
+        self.pulse.refuse_writes(disk_full, service_down);
     }
 }
 

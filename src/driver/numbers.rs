@@ -59,30 +59,12 @@ pub struct Numbers {
     pub snapshots: Histogram,
     pub snapshot_failures: Counter,
     /// Changes of leadership that this node has seen, by the reason why it gave up the former leader.
-    leader_changes: [Counter; REASONS.len()],
+    leader_changes: [Counter; Cause::ALL.len()],
     leaderless_us: Counter,
     pub diverged: Counter,
     pub merges: Counter,
     pub backups: Backups,
 }
-
-/// The values of the label `reason`. They are names in the metrics, so they stay as they are. A cause without a row is not
-/// counted.
-const REASONS: [(Cause, &str); 13] = [
-    (Cause::Started, "started"),
-    (Cause::Silence, "silence"),
-    (Cause::Refused, "refused"),
-    (Cause::NewProcess, "new_process"),
-    (Cause::Resigned, "resigned"),
-    (Cause::NoMajority, "no_majority"),
-    (Cause::Stuck, "stuck"),
-    (Cause::HandedOver, "handed_over"),
-    (Cause::GreaterEpoch, "greater_epoch"),
-    (Cause::NoDecision, "no_decision"),
-    (Cause::Merged, "merged"),
-    (Cause::Odd, "odd"),
-    (Cause::Replaced, "replaced"),
-];
 
 /// Counters of this node's scheduled backups. They are atomic because the thread of the backups writes them, and any thread reads
 /// them.
@@ -126,7 +108,7 @@ impl Backups {
 impl Numbers {
     /// Returns how often leadership was given up, for each reason.
     pub fn leader_changes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        REASONS.iter().zip(&self.leader_changes).map(|((_, name), count)| (*name, count.get()))
+        Cause::ALL.iter().zip(&self.leader_changes).map(|(cause, count)| (cause.word(), count.get()))
     }
 
     /// Returns the total time for which this node knew no leader.
@@ -135,9 +117,7 @@ impl Numbers {
     }
 
     fn gave_up(&self, cause: Cause) {
-        if let Some(place) = REASONS.iter().position(|(known, _)| *known == cause) {
-            self.leader_changes[place].add(1);
-        }
+        self.leader_changes[cause as usize].add(1);
     }
 }
 
@@ -245,7 +225,8 @@ mod numbers_tests {
     #[test]
     fn every_cause_has_a_reason_of_its_own() {
         let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(10)));
-        for (cause, _) in REASONS {
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, place, "the list has the order of the variants");
             counting.event(&numbers, &Event::Suspected { leader: NodeId(1), cause });
         }
         let counts: Vec<_> = numbers.leader_changes().collect();

@@ -101,6 +101,11 @@ impl Remarks {
         now >= self.next_look
     }
 
+    /// Returns whether the last check has shown this finding.
+    pub fn has_seen(&self, finding: &str) -> bool {
+        self.seen.iter().any(|seen| seen == finding)
+    }
+
     /// Takes the current findings, and returns those to be reported. A finding is reported once for as long as it lasts. If one
     /// check does not show it, it counts as new when it returns.
     pub fn note(&mut self, now: Time, seen: Vec<String>) -> Vec<String> {
@@ -111,9 +116,36 @@ impl Remarks {
     }
 }
 
+/// The advice of a node that asks the members of a cluster and is told that it is not one of them (P43).
+pub fn no_member(me: &Member) -> String {
+    format!(
+        "members of the cluster say that this node is not one of them. To add it, run this at a member: \
+            eldest members add {} {} --name {}",
+        me.id.0,
+        me.authority(),
+        me.name
+    )
+}
+
+/// The nodes at whose addresses a server answers, while calls fail. Each comes with the reason. It may be another server.
+pub fn refused(members: &[(Member, String)]) -> Option<String> {
+    let each: Vec<String> = members
+        .iter()
+        .map(|(member, why)| {
+            format!(
+                "calls to {} ({}) fail, although a server answers there: {why}",
+                member.name,
+                member.authority()
+            )
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("this node finds no leader: {}", each.join("; ")))
+}
+
 /// The advice to form the cluster without the silent nodes is given only if the others are a majority, because such an order
-/// needs one, too (P9). If disks are doubted, `doubted` says what to do instead.
-pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
+/// needs one, too (P9), and if `all_speak`: a server that answers and refuses may be a node to repair. If disks are doubted, `doubted` says
+/// what to do instead.
+pub fn advise(waits: &Waits, silent: &[Member], voters: usize, all_speak: bool) -> Option<String> {
     if !waits.doubted.is_empty() {
         return None;
     }
@@ -131,7 +163,7 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
         ));
     }
     let start = format!("the cluster has never been formed and is waiting for {who}: start {them}");
-    if voters - silent.len() < majority(voters) {
+    if !all_speak || voters - silent.len() < majority(voters) {
         return Some(start);
     }
     let ids: Vec<String> = silent.iter().map(|member| member.id.0.to_string()).collect();
@@ -189,6 +221,14 @@ pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
         names(members),
         heartbeat.as_millis()
     )
+}
+
+/// What an operator may remove from a full disk. A restart makes no room.
+const MAKE_ROOM: &str = "of its own files you may remove old copies in backup.dir, and, once you no longer need them, those in \
+    `quarantine/` and those that end with `.snap.bad`";
+
+pub fn disk_full() -> String {
+    format!("the disk of this node is full: it accepts no writes until there is free space; {MAKE_ROOM}")
 }
 
 /// Warns from nine tenths on, which leaves time to act.
@@ -290,10 +330,26 @@ pub struct Pulse {
     counter: AtomicU64,
     epoch_leader: AtomicU64,
     applied: AtomicU64,
+    /// The place in `REFUSALS` of the reason why this node refuses writes, plus one. Zero: it does not.
+    refuses: AtomicU64,
     advice: RwLock<Option<String>>,
 }
 
+/// The reasons why a leader refuses writes while it answers reads, by their codes.
+const REFUSALS: [&str; 2] = ["disk_full", "service_down"];
+
 impl Pulse {
+    /// Returns why this node would refuse writes if it leads.
+    pub fn writes_refused(&self) -> Option<&'static str> {
+        let place = self.refuses.load(Ordering::Relaxed).checked_sub(1)?;
+        REFUSALS.get(usize::try_from(place).ok()?).copied()
+    }
+
+    pub(super) fn refuse_writes(&self, disk_full: bool, service_down: bool) {
+        let place = [disk_full, service_down].iter().position(|refuses| *refuses);
+        self.refuses.store(place.map_or(0, |place| place as u64 + 1), Ordering::Relaxed);
+    }
+
     pub fn leader(&self) -> Option<NodeId> {
         match self.leader.load(Ordering::Relaxed) as u32 {
             0 => None,
@@ -330,6 +386,26 @@ impl Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn member(id: u32) -> Member {
+        Member { id: NodeId(id), name: format!("n{id}"), host: "h".to_string(), port: 9000, votes: true }
+    }
+
+    #[test]
+    fn a_node_that_runs_is_never_left_out() {
+        let waits = Waits { to_form: true, ..Waits::default() };
+        let told = advise(&waits, &[member(3)], 3, true).expect("advice");
+        assert!(told.ends_with("or form the cluster without it: eldest form --without 3 --yes"), "{told}");
+        let told = advise(&waits, &[member(3)], 5, false).expect("advice");
+        assert!(told.ends_with("is waiting for n3 (h:9000): start it"), "{told}");
+        assert_eq!(advise(&waits, &[], 3, false), None);
+        let told = refused(&[(member(2), "409 x".to_string())]).expect("advice");
+        assert!(
+            told.ends_with("calls to n2 (h:9000) fail, although a server answers there: 409 x"),
+            "{told}"
+        );
+        assert_eq!(refused(&[]), None);
+    }
 
     #[test]
     fn a_state_is_nearly_full_from_nine_tenths() {

@@ -12,10 +12,13 @@ use super::handle::{Ask, Handle};
 use super::setup::Member;
 use super::shown::{
     ContenderShown, Explained, HeirShown, LeaderStatus, Measures, MemberStatus, NodeStatus, Remark, Status,
-    advise, doubted, old_leases, too_far, too_full, too_late,
+    advise, disk_full, doubted, no_member, old_leases, refused, too_far, too_full, too_late,
 };
-use crate::protocol::{Fitness, Mode, RoleName, succession};
+use crate::protocol::{Fitness, RoleName, Waits, succession};
 use crate::types::{NodeId, Text};
+
+/// A refused call is repeated within a fraction of a second. A busy machine may take longer.
+const REFUSED_LATELY: Duration = Duration::from_secs(1);
 
 impl Handle {
     /// Asks whether this node would approve that candidate now. Nothing changes.
@@ -63,7 +66,7 @@ impl Engine {
             leader: core.leader().map(number),
             epoch: core.vote().promise.epoch.to_string(),
             heir: core.heir().map(number),
-            advice: self.advice(),
+            advice: self.advice().map(|advice| advice.text),
             needed,
             reaches: others.iter().filter(|id| self.network.is_reachable(**id)).map(|id| id.0).collect(),
             contenders: contenders.into_iter().map(|one| shown(one.node, one.fitness)).collect(),
@@ -104,7 +107,7 @@ impl Engine {
         Status {
             cluster: setup.cluster.name.clone(),
             cluster_id: known.cluster.is_known().then(|| known.cluster.to_string()),
-            mode: mode_name(setup.settings.mode),
+            mode: setup.settings.mode.name(),
             node: NodeStatus { id: self.me().0, name },
             role: role_name(core.role_name()),
             leader: leader.map(|member| LeaderStatus { id: member.id.0, url: setup.url(member) }),
@@ -153,8 +156,9 @@ impl Engine {
         if !self.remarks.are_due(now) {
             return;
         }
-        let advice = self.advice();
-        self.signs.advise(advice.clone());
+        let advice = self.advice().map(|advice| advice.text);
+        let lasts = |text: &String| self.remarks.has_seen(text);
+        self.signs.advise(advice.clone().filter(lasts));
         let seen = advice.into_iter().chain(self.other_remarks().map(|remark| remark.text)).collect();
         for remark in self.remarks.note(now, seen) {
             tracing::warn!("{remark}");
@@ -167,24 +171,45 @@ impl Engine {
     }
 
     fn all_remarks(&self) -> Vec<Remark> {
-        let advice = self.advice().map(|text| Remark::new("no_leader", text));
-        advice.into_iter().chain(self.other_remarks()).collect()
+        self.advice().into_iter().chain(self.other_remarks()).collect()
     }
 
-    /// Returns why there is no leader, and what to do.
-    pub(super) fn advice(&self) -> Option<String> {
+    /// Returns why this node knows no leader, and what to do.
+    fn advice(&self) -> Option<Remark> {
         let waits = self.replica.core().waits_for(clock::now().mono)?;
-        let known = self.setup.known();
+        match waits.no_member {
+            true => self.setup.known().member(self.me()).map(|me| Remark::new("no_member", no_member(me))),
+            false => self.why_no_leader(&waits).map(|text| Remark::new("no_leader", text)),
+        }
+    }
+
+    fn why_no_leader(&self, waits: &Waits) -> Option<String> {
+        let (known, timing) = (self.setup.known(), &self.setup.settings.timing);
         let members = |ids: &[_]| -> Vec<Member> {
             known.members.iter().filter(|member| ids.contains(&member.id)).cloned().collect()
         };
-        let silent = advise(&waits, &members(&waits.silent), known.voters());
-        let late = members(&waits.late);
-        let fresh = Duration::from_micros(self.setup.settings.timing.fresh().0);
-        let late = (!late.is_empty()).then(|| too_late(&late, fresh));
+        // A node without a leader calls the others more often than this.
+        let recent = Duration::from_micros(timing.dead_after.0).max(REFUSED_LATELY);
+        let mut refusing = Vec::new();
+        let mut without_refusing = |ids: &[NodeId]| {
+            let mut rest = members(ids);
+            rest.retain(|member| match self.network.why_refused(member.id, recent) {
+                Some(why) => {
+                    refusing.push((member.clone(), why));
+                    false
+                }
+                None => true,
+            });
+            rest
+        };
+        let (silent, late) = (without_refusing(&waits.silent), without_refusing(&waits.late));
+        // A disk may be sound although calls to its node are refused.
         let doubted = doubted(&members(&waits.doubted), &members(&waits.silent));
-        Some(doubted.into_iter().chain(silent).chain(late).collect::<Vec<_>>().join("; "))
-            .filter(|text| !text.is_empty())
+        let silent = advise(waits, &silent, known.voters(), refusing.is_empty());
+        let late = (!late.is_empty()).then(|| too_late(&late, Duration::from_micros(timing.fresh().0)));
+        let texts: Vec<String> =
+            refused(&refusing).into_iter().chain(doubted).chain(silent).chain(late).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
     }
 
     fn other_remarks(&self) -> impl Iterator<Item = Remark> {
@@ -196,10 +221,12 @@ impl Engine {
         let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
         let most = self.setup.settings.limits.state_bytes;
         let full = too_full(self.replica.committed().bytes(), most);
+        let no_room = self.disk.full.then(disk_full);
         let waits = self.replica.core().waits_for_leases(clock::now().mono).then(old_leases);
         let notices = self.setup.notices.all();
         let disagreement = self.setup.directory.disagreement();
         (far.into_iter().map(|text| Remark::new("round_trip", text)))
+            .chain(no_room.into_iter().map(|text| Remark::new("disk_full", text)))
             .chain(full.into_iter().map(|text| Remark::new("quota", text)))
             .chain(waits.into_iter().map(|text| Remark::new("old_lease", text)))
             .chain(self.impasses().map(|text| Remark::new("impasse", text)))
@@ -240,13 +267,6 @@ impl Engine {
             Some(leader) if leader == self.me() && self.network.is_reachable(id) => Some("follower"),
             _ => None,
         }
-    }
-}
-
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Safe => "safe",
-        Mode::Available => "available",
     }
 }
 

@@ -122,6 +122,7 @@ async fn every_node_tells_the_same() {
     }
     assert_eq!(told[&1], told[&2]);
     assert_eq!(told[&1], told[&3]);
+    assert!(told[&1].iter().all(|event| event["at"].is_string()), "{told:?}");
     let kinds: Vec<_> = told[&1].iter().map(|event| (&event["table"], &event["key"], &event["op"])).collect();
     let expected = [("doc", "a", "put"), ("user", "ann", "put"), ("doc", "k", "delete")];
     let expected = expected.map(|(table, key, op)| (json!(table), json!(key), json!(op)));
@@ -287,7 +288,13 @@ async fn elections_and_leaders_are_told() {
     }
     assert_eq!(seen["new_leader"]["leader"]["id"], json!(next));
     assert!(seen["new_leader"]["id"].is_string(), "it is a record");
+    assert_eq!(seen["new_leader"]["previous_leader"], json!(leader));
+    assert!(seen.values().all(|event| event["at"].is_string()), "{seen:?}");
     for kind in ["election_started", "election_completed"] {
-        assert!(seen[kind].get("id").is_none(), "it is in no record");
+        let event = &seen[kind];
+        assert!(event.get("id").is_none(), "it is in no record");
+        let why = (&event["lost_leader"], &event["cause"]);
+        assert_eq!(why, (&json!(leader), &json!("refused")), "{event}");
     }
+    assert!(seen["election_completed"]["leaderless_ms"].is_u64(), "{seen:?}");
 }

@@ -113,6 +113,10 @@ async fn a_follower_with_a_full_disk_holds_nobody_up_and_restarts() {
     })
     .await;
     cluster.write_doc("during", 1).await;
+    let remark = async |id| cluster.status_of(id, "remark").await.as_str().unwrap_or_default().to_string();
+    let advice = "you may remove old copies in backup.dir";
+    assert!(remark(full).await.contains(advice), "it says what may go");
+    assert!(!remark(leader).await.contains(advice), "nobody else does");
     cluster.kill9(full);
     cluster.start(full);
     wait_for("it starts on a full disk", async || cluster.status(full).await).await;

@@ -17,6 +17,7 @@ mod load;
 mod malformed;
 mod registers;
 
+mod advice;
 mod backups;
 mod batches;
 mod bulk;

@@ -78,16 +78,16 @@ async fn a_process_comes_and_goes() {
     // Two registrations that said the same, and two heartbeats, are no events.
     let (came, turned, went) = (events.news().await, events.news().await, events.news().await);
     let expected = json!({
-        "id": came["id"], "kind": "process_registered", "process": "w1", "identifier": "worker", "role": "slave",
+        "id": came["id"], "kind": "process_registered", "at": came["at"], "process": "w1", "identifier": "worker", "role": "slave",
     });
     assert_eq!(came, expected);
     let expected = json!({
-        "id": turned["id"], "kind": "process_changed", "process": "w1", "identifier": "worker", "role": "master",
+        "id": turned["id"], "kind": "process_changed", "at": turned["at"], "process": "w1", "identifier": "worker", "role": "master",
         "previous_role": "slave",
     });
     assert_eq!(turned, expected);
     let expected = json!({
-        "id": went["id"], "kind": "process_removed", "process": "w1", "identifier": "worker", "role": "master",
+        "id": went["id"], "kind": "process_removed", "at": went["at"], "process": "w1", "identifier": "worker", "role": "master",
         "reason": "removed",
     });
     assert_eq!(went, expected);

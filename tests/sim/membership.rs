@@ -284,6 +284,33 @@ pub fn who_only_learns_leads_nobody() -> Check {
     comes(&mut world, 4_000, "n1 votes", |world| votes(world, 1))
 }
 
+/// P43: n4 runs before it is added. It says that it is no member, and neither that it waits for founders nor that others are slow.
+pub fn who_is_no_member_says_so() -> Check {
+    let mut world = three_and_one(39)?;
+    let waits = |world: &World| {
+        let now = world.hosts[3].clock.now(world.now).mono;
+        core(world, 4).and_then(|core| core.waits_for(now))
+    };
+    let says_so = |world: &World| waits(world).is_some_and(|waits| waits.no_member);
+    let what = "n4 says that it is no member";
+    comes(&mut world, 2_000, what, says_so)?;
+    for _ in 0..100 {
+        run(&mut world, 20)?;
+        ensure(says_so(&world), "P43 who is no member says so", || format!("{:?}", waits(&world)))?;
+    }
+    // Nobody answers any more: it cannot know that the cluster still runs.
+    for other in [1, 2, 3] {
+        link(&mut world, 4, other, false);
+    }
+    comes(&mut world, 2_000, "n4 waits for the others", |world| {
+        waits(world).is_some_and(|waits| !waits.no_member && waits.silent.len() == 3)
+    })?;
+    world.net.heal();
+    comes(&mut world, 2_000, what, says_so)?;
+    world.order(0, Call::ChangeMembers(add(4)))?;
+    comes(&mut world, 2_000, "n4 votes", |world| votes(world, 4) && waits(world).is_none())
+}
+
 /// P44: n1 and n2 lose their disks, and an operator forms a new cluster of them. Then n3 comes with the old
 /// cluster's disk.
 pub fn an_old_clusters_disk() -> Check {
@@ -320,6 +347,7 @@ pub const ALL: &[(&str, crate::scenarios::Scenario)] = &[
     ("who_is_added_learns_first", who_is_added_learns_first),
     ("who_is_added_holds_its_seat", who_is_added_holds_its_seat),
     ("who_only_learns_leads_nobody", who_only_learns_leads_nobody),
+    ("who_is_no_member_says_so", who_is_no_member_says_so),
     ("an_old_clusters_disk", an_old_clusters_disk),
 ];
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use eldest::feed::{Refused, Ring, RingEvent as Told, Since};
 use eldest::replica::{Fact, FeedEvent};
 use eldest::store::Key;
-use eldest::types::{Index, Position, Text};
+use eldest::types::{Index, Position, Text, WallTime};
 
 use crate::checks::restored::{Content, content};
 use crate::checks::{Check, Violation, ensure};
@@ -179,7 +179,7 @@ impl Readers {
         }
         match found {
             // The cursor names a place that this node has not reached yet.
-            Some(Err(Refused::Ahead | Refused::Closed)) => return Ok(()),
+            Some(Err(Refused::Ahead { .. } | Refused::Closed)) => return Ok(()),
             Some(Ok(next)) => {
                 self.resumed += 1;
                 reader.reads_on(Seat { node, life: host.life, next }, host, false, false);
@@ -199,8 +199,8 @@ impl World {
         let Some(mut readers) = self.readers.take() else { return Ok(()) };
         let host = &mut self.hosts[node];
         let whole = match event.clone() {
-            FeedEvent::Record { at, history, drafts, .. } => {
-                host.kept.record(at, history, drafts);
+            FeedEvent::Record { at, history, stamp, drafts } => {
+                host.kept.record(at, history, stamp.wall, drafts);
                 readers.replaced.remove(&node) || at.index.is_multiple_of(COMPARED)
             }
             FeedEvent::Replaced { at, history, changes, last } => {
@@ -209,7 +209,7 @@ impl World {
                 false
             }
             FeedEvent::Passing(draft) => {
-                host.kept.passing(draft);
+                host.kept.passing(WallTime::default(), draft);
                 false
             }
         };
@@ -273,7 +273,7 @@ impl World {
                 let (host, readers) = (&world.hosts[node], world.readers.as_ref());
                 let kept = &host.kept;
                 let since = readers.map_or(Ok(None), |readers| readers.all[reader].since(kept));
-                let has_come = |since: Since| kept.find(&since) != Err(Refused::Ahead);
+                let has_come = |since: Since| !matches!(kept.find(&since), Err(Refused::Ahead { .. }));
                 has_told(host) && since.ok().flatten().is_none_or(has_come)
             };
             let came = self.run_until_true(until, has_come)?;

@@ -23,6 +23,9 @@ pub struct Problem {
     pub retryable: bool,
     pub leader_node: Option<LeaderNode>,
     pub request_id: Option<String>,
+    /// The source of the token that the cluster refused, as the program names it: an argument, a variable or a file.
+    #[serde(skip)]
+    pub token_from: Option<String>,
     /// The further members that this code has.
     #[serde(flatten)]
     pub members: Map<String, Value>,
@@ -57,6 +60,10 @@ impl fmt::Display for Attempts<'_> {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.detail.is_empty() { &self.title } else { &self.detail };
-        write!(f, "refused: {text} ({}, {})", self.code, self.status)
+        write!(f, "refused: {text} ({}, {})", self.code, self.status)?;
+        match &self.token_from {
+            Some(source) => write!(f, "; the token is from {source}"),
+            None => Ok(()),
+        }
     }
 }

@@ -8,7 +8,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use eldest::driver::feed::{self, Filter, Next};
 use eldest_core::replica::{Draft, Fact, Kind};
 use eldest_core::store::{Command, Key, Store};
-use eldest_core::types::{Entry, Epoch, History, NodeId, Position};
+use eldest_core::types::{Entry, Epoch, History, NodeId, Position, WallTime};
 use eldest_micro::{DOCS, Solo, full, key, put, record, scattered};
 use eldest_storage::line;
 
@@ -129,7 +129,7 @@ fn fan_out(c: &mut Criterion) {
                 };
                 let draft = Draft { kind: Kind::Change, for_all: false, fact };
                 let at = Position::new(Epoch::new(1, NodeId(1)), index);
-                writer.record(at, History::FIRST, vec![draft]);
+                writer.record(at, History::FIRST, WallTime::default(), vec![draft]);
                 writer.wake();
                 runtime.block_on(async {
                     for reader in &mut subscribed {

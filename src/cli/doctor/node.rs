@@ -81,7 +81,11 @@ fn last_majority(seen: &Seen) -> &'static str {
 fn remark(remark: &SeenRemark) -> Finding {
     let (severity, next) = match remark.about.as_str() {
         "no_leader" => (Severity::Error, "eldest status; follow its advice"),
+        "no_member" => (Severity::Error, "do that, or stop the node"),
         "round_trip" => (Severity::Warning, "on all nodes: eldest serve … --config config/wan.toml"),
+        "disk_full" => {
+            (Severity::Error, "on its machine: df -h; when there is room, the node resumes by itself")
+        }
         "quota" => (
             Severity::Warning,
             "eldest doc list, then eldest doc delete; or raise limits.state_bytes on all nodes",
@@ -102,8 +106,11 @@ fn remark(remark: &SeenRemark) -> Finding {
 fn disk(now: &Sample) -> Option<Finding> {
     let disk = &now.disk;
     if disk.full {
+        // A node of this version makes a remark, with what to do.
+        let is_told = now.remarks.iter().any(|remark| remark.about == "disk_full");
         let next = "on its machine: df -h; free some space, and the node resumes by itself";
-        return Some(Finding::error("disk_full", "its disk is full: it accepts no writes", next));
+        return (!is_told)
+            .then(|| Finding::error("disk_full", "its disk is full: it accepts no writes", next));
     }
     if disk.waits_ms >= STANDS_STILL_MS {
         let text = format!("its disk is stalled: a write has been in progress for {} ms", disk.waits_ms);

@@ -161,6 +161,8 @@ fn remarks_of_a_node_are_findings_with_a_next_step() {
     use Severity::{Error, Warning};
     for (about, severity) in [
         ("round_trip", Warning),
+        ("disk_full", Error),
+        ("no_member", Error),
         ("quota", Warning),
         ("impasse", Warning),
         ("topology", Warning),

@@ -45,7 +45,7 @@ pub fn setup(config: &Config, drawn: Drawn, wall: Arc<Wall>) -> Result<Setup, Se
         settings: Settings { new_cluster, asks_from, ..config.settings() },
         cluster: ClusterHead {
             name: config.cluster_name.clone(),
-            mode: config.mode_name().to_string(),
+            mode: config.mode.name().to_string(),
             settings: config.digest(),
             ids: Some(config.ids_digest()),
             at: config.member(config.me).map(|member| member.address.to_string()).unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! Asks the cluster: first any node that answers, then every member that this node names.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,43 @@ pub struct Cluster {
     /// one.
     pub view: NodeReport,
     pub nodes: BTreeMap<u32, Result<NodeReport, String>>,
+    /// How the leader of `view` became the leader, if the nodes that answer still know it.
+    pub change: Option<NewestChange>,
+}
+
+/// The leader asks the other nodes, and waits a second for each.
+const EXPLAINS_MOST: Duration = Duration::from_secs(2);
+
+/// The part of a change in `GET /v1/explain/leader` that is shown here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestChange {
+    pub epoch: Option<String>,
+    pub at: Option<String>,
+    /// Why the leader before was given up. Missing in the first epoch.
+    pub because: Option<String>,
+    pub leaderless_ms: Option<u64>,
+}
+
+impl Cluster {
+    /// Asks the leader, which asks the other nodes, how it became the leader.
+    pub async fn with_change(self, target: &Target) -> Result<Cluster, Failure> {
+        #[derive(Deserialize)]
+        struct Explained {
+            changes: Vec<NewestChange>,
+        }
+        let (Some(leader), Some(first)) = (&self.view.leader, target.url.first()) else {
+            return Ok(self);
+        };
+        if !matches!(self.nodes.get(&leader.id), Some(Ok(_))) {
+            return Ok(self);
+        }
+        let call = Request::get("/v1/explain/leader?limit=1").within(EXPLAINS_MOST);
+        let answer = target.caller()?.at(&alike(&leader.url, first), &call).await;
+        let explained = answer.and_then(Answer::taken).and_then(|answer| answer.read::<Explained>());
+        let newest = explained.ok().and_then(|explained| explained.changes.into_iter().next());
+        let change = newest.filter(|change| change.epoch.as_ref() == Some(&self.view.epoch));
+        Ok(Cluster { change, ..self })
+    }
 }
 
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
@@ -107,7 +145,8 @@ pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     if own.is_err() {
         *own = Ok(first.clone());
     }
-    Ok(Cluster { view: leading(&nodes).unwrap_or(first), nodes })
+    let view = leading(&nodes).or_else(|| following(&nodes)).unwrap_or(first);
+    Ok(Cluster { view, nodes, change: None })
 }
 
 fn read(answer: Result<Answer, CallError>) -> Result<NodeReport, CallError> {
@@ -134,6 +173,12 @@ fn leading(nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Option<NodeRepo
     }
 }
 
+/// The view of a node that knows a leader, while the leader itself does not answer.
+fn following(nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Option<NodeReport> {
+    let followers = nodes.values().flatten().filter(|report| report.leader.is_some());
+    followers.max_by_key(|report| epoch_order(&report.epoch)).cloned()
+}
+
 /// The order of epochs such as `7.1`. An epoch is greater if its counter is greater, or if the counters are equal and
 /// its leader is lower.
 pub fn epoch_order(text: &str) -> (u64, std::cmp::Reverse<u32>) {
@@ -158,6 +203,15 @@ mod tests {
         ]);
         assert_eq!(leading(&nodes).map(|report| report.epoch).as_deref(), Some("10.2"));
         assert_eq!(leading(&BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn a_follower_is_believed_before_a_node_that_knows_no_leader() {
+        let leader = Some(Located { id: 1, url: String::new() });
+        let seeks = NodeReport { epoch: "9.3".into(), ..NodeReport::default() };
+        let follows = NodeReport { epoch: "7.1".into(), leader, ..NodeReport::default() };
+        let nodes = BTreeMap::from([(1, Err("x".into())), (2, Ok(follows.clone())), (3, Ok(seeks))]);
+        assert_eq!((leading(&nodes), following(&nodes)), (None, Some(follows)));
     }
 
     #[test]

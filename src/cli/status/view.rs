@@ -16,7 +16,7 @@ pub fn table(cluster: &Cluster) -> String {
     for member in &view.members {
         table.row(row(cluster, member));
     }
-    let mut text = format!("{}{}\n{table}", headline(view), split(cluster));
+    let mut text = format!("{}{}\n{}{table}", headline(view), split(cluster), since(cluster));
     for remark in remarks(cluster) {
         text.push_str(&format!("{remark}\n"));
     }
@@ -47,6 +47,18 @@ fn headline(view: &NodeReport) -> String {
     let heir = view.heir.map(|id| format!(", then {}", name_of(view, id))).unwrap_or_default();
     let held = if view.service_down { "; client writes are refused" } else { "" };
     format!("cluster {} ({}): {leader}{heir}{held}", view.cluster, view.mode)
+}
+
+/// Since when the leader leads, and why the one before does not.
+fn since(cluster: &Cluster) -> String {
+    let (Some(leader), Some(change)) = (&cluster.view.leader, &cluster.change) else { return String::new() };
+    let Some(at) = &change.at else { return String::new() };
+    let led = format!("{} has led since {at}", name_of(&cluster.view, leader.id));
+    match (&change.because, change.leaderless_ms) {
+        (Some(because), Some(ms)) => format!("{led}, because {because}; {ms} ms without a leader\n"),
+        (Some(because), None) => format!("{led}, because {because}\n"),
+        (None, _) => format!("{led}\n"),
+    }
 }
 
 /// In available mode: a text that there are several sides, each with its own leader.
@@ -150,13 +162,13 @@ pub fn json(cluster: &Cluster) -> Value {
         .map(|(leader, nodes)| json!({ "leader": leader, "nodes": nodes }))
         .collect();
     json!({ "cluster": view.cluster, "mode": view.mode, "leader": view.leader, "heir": view.heir,
-        "epoch": view.epoch, "commit_index": view.commit_index, "service_down": view.service_down,
+        "epoch": view.epoch, "leadership": cluster.change, "commit_index": view.commit_index, "service_down": view.service_down,
         "sides": sides, "nodes": nodes })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::gather::{Located, Named};
+    use super::super::gather::{Located, Named, NewestChange};
     use super::*;
 
     fn report(id: u32, role: &str) -> NodeReport {
@@ -196,7 +208,7 @@ mod tests {
             (2, Ok(second)),
             (3, Err("Connection refused (os error 111)".to_string())),
         ]);
-        Cluster { view: report(1, "leader"), nodes }
+        Cluster { view: report(1, "leader"), nodes, change: None }
     }
 
     #[test]
@@ -210,6 +222,22 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
 2 of 3 nodes answered
 ";
         assert_eq!(table(&cluster()), expected);
+    }
+
+    #[test]
+    fn the_leader_s_own_line() {
+        let mut cluster = cluster();
+        let at = Some("2026-11-28T14:03:07Z".to_string());
+        cluster.change = Some(NewestChange { at, ..NewestChange::default() });
+        assert_eq!(since(&cluster), "node-1 has led since 2026-11-28T14:03:07Z\n");
+        let because = Some("node-1 gave up node-2: it stopped answering".to_string());
+        cluster.change =
+            cluster.change.map(|change| NewestChange { because, leaderless_ms: Some(11), ..change });
+        let expected = "node-1 has led since 2026-11-28T14:03:07Z, because node-1 gave up node-2: it stopped answering; \
+            11 ms without a leader\n";
+        assert_eq!(since(&cluster), expected);
+        cluster.view.leader = None;
+        assert_eq!(since(&cluster), "");
     }
 
     #[test]
@@ -241,7 +269,7 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
             (2, Ok(available(2, "leader", 2, "8.2"))),
             (3, Ok(available(3, "follower", 2, "8.2"))),
         ]);
-        let mut cluster = Cluster { view: available(1, "leader", 1, "7.1"), nodes };
+        let mut cluster = Cluster { view: available(1, "leader", 1, "7.1"), nodes, change: None };
         cluster.view.members[2].trouble = None;
         let expected = "\
 cluster shop (available): node-1 leads in epoch 7.1

@@ -83,13 +83,33 @@ async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
     }
 }
 
-/// An event as a line: its kind, and what it is about.
+/// An event as a line: the time of day (in UTC, as everywhere), its kind, and what it is about.
 fn line(event: &FeedEvent) -> String {
-    let about = ["role", "id", "instance_id", "epoch", "reason", "key", "name", "election"];
+    let about = ["role", "id", "instance_id", "epoch", "reason", "cause", "key", "name", "election"];
+    let at = event.members.get("at").and_then(|at| at.as_str()?.get(11..19)).unwrap_or_default();
     let words = about.iter().filter_map(|name| {
         let value = event.members.get(*name)?;
         Some(value.as_str().map_or_else(|| value.to_string(), str::to_string))
     });
     let words: Vec<String> = words.collect();
-    format!("{:<20} {}", event.kind, words.join("  "))
+    format!("{at:<8}  {:<20} {}", event.kind, words.join("  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_has_its_time_if_it_has_one() {
+        let told = |event| line(&serde_json::from_value(event).expect("an event"));
+        let event =
+            json!({"kind": "election_started", "at": "2026-11-28T14:03:07.123456Z", "cause": "refused"});
+        assert_eq!(told(event), "14:03:07  election_started     refused");
+        assert_eq!(
+            told(json!({"kind": "new_state", "reason": "merged"})),
+            "          new_state            merged"
+        );
+    }
 }

@@ -32,7 +32,7 @@ pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
                 );
             }
             if report.disk_full {
-                says.push("its disk is full: free some space".to_string());
+                says.push("its disk is full".to_string());
             }
             says.extend(report.remark.clone());
         }

@@ -36,7 +36,7 @@ fn choices() {
 fn modes() {
     for (text, mode, name) in [("safe", Mode::Safe, "safe"), ("available", Mode::Available, "available")] {
         let config = Start::config(&format!("mode = '{text}'")).good();
-        assert_eq!((config.mode, config.settings().mode, config.mode_name()), (mode, mode, name));
+        assert_eq!((config.mode, config.settings().mode, config.mode.name()), (mode, mode, name));
     }
     assert_eq!(Start::env(&[("ELDEST_MODE", "available")]).good().mode, Mode::Available);
     assert_eq!(Start::default().good().mode, Mode::Safe);

@@ -37,6 +37,24 @@ pub enum TransferKind {
     Override,
 }
 
+impl TransferKind {
+    fn name(self) -> &'static str {
+        match self {
+            TransferKind::Snapshot => "snapshot",
+            TransferKind::Merge => "merge",
+            TransferKind::Override => "override",
+        }
+    }
+}
+
+/// Why calls fail although a server answers, in its words.
+#[derive(Debug)]
+struct Trouble {
+    why: String,
+    /// The last call that failed for it.
+    at: Instant,
+}
+
 /// Consecutive calls that had no result.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unanswered {
@@ -72,7 +90,7 @@ pub struct Link {
     merge_bytes: u64,
     /// For each kind, whether a state is being sent.
     busy: [AtomicBool; 3],
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<Trouble>>,
     unanswered: Mutex<Unanswered>,
     tell: mpsc::Sender<Arrived>,
 }
@@ -168,21 +186,32 @@ impl Link {
     }
 
     /// Notes why the peer refuses, and logs it once each time that the reason changes.
-    fn note(&self, trouble: Option<String>) {
-        let mut current = self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if *current != trouble {
-            match &trouble {
+    fn note(&self, why: Option<String>) {
+        let mut current = self.current_trouble();
+        let before = current.take().map(|trouble| trouble.why);
+        if before != why {
+            match &why {
                 Some(trouble) => {
                     tracing::warn!(peer = self.poster.peer().0, %trouble, "a peer refuses this node's calls")
                 }
                 None => tracing::info!(peer = self.poster.peer().0, "a peer accepts this node's calls again"),
             }
-            *current = trouble;
         }
+        *current = why.map(|why| Trouble { why, at: Instant::now() });
     }
 
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.current_trouble().as_ref().map(|trouble| trouble.why.clone())
+    }
+
+    /// The trouble, if a call has failed for it within this time. The server may have ended since, or stand still.
+    pub fn trouble_within(&self, time: Duration) -> Option<String> {
+        let current = self.current_trouble();
+        current.as_ref().filter(|trouble| trouble.at.elapsed() <= time).map(|trouble| trouble.why.clone())
+    }
+
+    fn current_trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn is_busy(&self, kind: TransferKind) -> bool {
@@ -215,9 +244,9 @@ impl TransferPermit {
     async fn send(&self, packet: &Packet, content: TransferContent) {
         let (bytes, what) = (content.length(), self.kind);
         let peer = self.link.poster.peer().0;
-        tracing::info!(peer, bytes, ?what, "sending a state");
+        tracing::info!(peer, bytes, what = what.name(), "sending a state");
         match bulk::send(&self.link.poster, packet, content).await {
-            Ok(()) => tracing::info!(peer, bytes, ?what, "the state was received"),
+            Ok(()) => tracing::info!(peer, bytes, what = what.name(), "the state was received"),
             Err(fault) => {
                 self.link.failed(&fault);
                 let too_large = matches!(&fault, Fault::Refused(StatusCode::PAYLOAD_TOO_LARGE, _));

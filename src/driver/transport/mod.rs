@@ -201,6 +201,11 @@ impl Network {
         self.link(peer).and_then(|link| link.watch.round_trip())
     }
 
+    /// Returns why calls to that peer fail although a server answers them. `recent` is the time within which one must have failed.
+    pub fn why_refused(&self, peer: NodeId, recent: Duration) -> Option<String> {
+        self.link(peer).filter(|link| link.watch.is_connected())?.trouble_within(recent)
+    }
+
     /// Returns why calls to that peer are refused, in the peer's words.
     pub fn trouble(&self, peer: NodeId) -> Option<String> {
         self.link(peer).and_then(|link| link.trouble())

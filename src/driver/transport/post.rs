@@ -5,6 +5,7 @@
 //!      └── 200 ──► is it proved? ──► is it that node? ──► the message, if there is one
 //! ```
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,7 +20,7 @@ use reqwest::{Body, Client, StatusCode, Url};
 use crate::driver::answers;
 use crate::driver::handle::PeerCall;
 use crate::driver::setup::{Member, Setup};
-use crate::protocol::Timing;
+use crate::protocol::{Settings, Timing};
 use crate::types::NodeId;
 use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, header};
 
@@ -280,7 +281,7 @@ impl Poster {
             *self.slot() = session.map(Arc::new);
         }
         let body = read_body(response).await.unwrap_or_default();
-        Fault::Refused(status, what_it_says(&body))
+        Fault::Refused(status, what_it_says(&body, &self.setup.settings))
     }
 
     pub fn peer(&self) -> NodeId {
@@ -313,23 +314,59 @@ async fn read_body(mut response: reqwest::Response) -> Result<Bytes, Fault> {
     Ok(Bytes::from(body))
 }
 
-/// Returns the problem's code and detail, or `NO_REASON` if the body cannot be read.
-fn what_it_says(body: &[u8]) -> String {
+/// Returns the problem's code and detail, or `NO_REASON` if the body cannot be read. `own` are the settings of this node.
+fn what_it_says(body: &[u8], own: &Settings) -> String {
     #[derive(serde::Deserialize)]
     struct Problem {
         code: String,
         detail: Option<String>,
+        #[serde(flatten)]
+        settings: TheirSettings,
     }
-    let said = match serde_json::from_slice::<Problem>(body) {
-        Ok(Problem { code, detail: Some(detail) }) => format!("{code}: {detail}"),
-        Ok(Problem { code, detail: None }) => code,
-        Err(_) => return NO_REASON.to_string(),
+    let Ok(Problem { code, detail, settings }) = serde_json::from_slice(body) else {
+        return NO_REASON.to_string();
+    };
+    let said = match settings.differ(own).or(detail) {
+        Some(detail) => format!("{code}: {detail}"),
+        None => code,
     };
     // The text is shown in terminals and logs.
     said.chars()
         .take(SAID_MOST)
         .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
+}
+
+/// The settings of a node that refuses calls because they differ from this node's (`http/peer`). Times are in microseconds.
+#[derive(Debug, Default, serde::Deserialize)]
+struct TheirSettings {
+    mode: Option<String>,
+    timing: Option<BTreeMap<String, u64>>,
+}
+
+impl TheirSettings {
+    /// Names each setting that differs, under its name in the configuration, with both values. Returns None if there is none that this
+    /// version knows.
+    fn differ(&self, own: &Settings) -> Option<String> {
+        let mode = self.mode.as_ref().filter(|there| *there != own.mode.name());
+        let mode = mode.map(|there| format!("mode is {there} there and {} here", own.mode.name()));
+        // No node polls in safe mode.
+        let counts = |name: &str| own.is_available() || name != "poll";
+        let timings = own.timing.named().into_iter().filter(|(name, _)| counts(name));
+        let timings = timings.filter_map(|(name, here)| {
+            let there = *self.timing.as_ref()?.get(name).filter(|there| **there != here)?;
+            Some(match name {
+                "drift_percent" => format!("timing.{name} is {there} there and {here} here"),
+                _ => format!("timing.{name}_ms is {} there and {} here", in_ms(there), in_ms(here)),
+            })
+        });
+        let all: Vec<String> = mode.into_iter().chain(timings).collect();
+        (!all.is_empty()).then(|| format!("all nodes need the same settings: {}", all.join(", ")))
+    }
+}
+
+fn in_ms(micros: u64) -> f64 {
+    micros as f64 / 1000.0
 }
 
 /// Returns the root cause of a failed call.
@@ -360,16 +397,44 @@ pub enum Arrived {
 mod tests {
     use super::*;
 
+    fn own() -> Settings {
+        Settings::lan(NodeId(1), Vec::new())
+    }
+
     #[test]
     fn whoever_answers_at_an_address_is_not_heard_for_long() {
+        let own = own();
         let said = |code: &str, detail: &str| {
-            what_it_says(format!("{{\"code\":\"{code}\",\"detail\":\"{detail}\"}}").as_bytes())
+            what_it_says(format!("{{\"code\":\"{code}\",\"detail\":\"{detail}\"}}").as_bytes(), &own)
         };
         assert_eq!(said("a", "b"), "a: b");
         assert_eq!(said("a", "b\\n\\u001b[2J"), "a: b\u{fffd}\u{fffd}[2J");
         let long = "ä".repeat(1 << 20);
         assert_eq!(said("a", &long).chars().count(), SAID_MOST);
         assert_eq!(said(&long, "b").chars().count(), SAID_MOST);
-        assert_eq!(what_it_says(b"It works!"), NO_REASON);
+        assert_eq!(what_it_says(b"It works!", &own), NO_REASON);
+    }
+
+    #[test]
+    fn other_settings_are_named_with_both_values() {
+        let own = own();
+        let mut timing: BTreeMap<String, u64> =
+            own.timing.named().into_iter().map(|(name, number)| (name.to_string(), number)).collect();
+        let said = |mode: &str, timing: &BTreeMap<String, u64>| {
+            TheirSettings { mode: Some(mode.to_string()), timing: Some(timing.clone()) }.differ(&own)
+        };
+        timing.insert("of_another_version".to_string(), 1);
+        timing.insert("poll".to_string(), 1);
+        assert_eq!(said("safe", &timing), None);
+        timing.insert("lease".to_string(), 250_500);
+        let all = "all nodes need the same settings: ";
+        let lease = "timing.lease_ms is 250.5 there and 300 here";
+        assert_eq!(said("safe", &timing), Some(format!("{all}{lease}")));
+        timing.insert("drift_percent".to_string(), 2);
+        let drift = "timing.drift_percent is 2 there and 1 here";
+        assert_eq!(said("safe", &timing), Some(format!("{all}{lease}, {drift}")));
+        timing.clear();
+        let mode = "mode is available there and safe here";
+        assert_eq!(said("available", &timing), Some(format!("{all}{mode}")));
     }
 }

@@ -228,6 +228,10 @@ impl Problem {
         self
     }
 
+    pub fn has_members(&self) -> bool {
+        !self.0.members.is_empty()
+    }
+
     /// Adds the line number in a stream. It replaces a number that counts within the line.
     /// A problem of JSON counts lines within its text, and in a stream each text is one line.
     pub fn at_line(mut self, number: u64) -> Problem {

@@ -27,6 +27,7 @@ use bytes::Bytes;
 use eldest_tls::Caller as Certified;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
+use serde_json::Map;
 
 use crate::driver::handle::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
@@ -49,6 +50,7 @@ const UNPROVED_MOST: usize = 8;
 const UNPROVED_BYTES_FREE: u64 = 1024;
 /// The time that a call from behind a wall is left without an answer: its sender has given it up by then.
 const WALL_TIMEOUT: Duration = Duration::from_secs(10);
+const OTHER_SETTINGS: &str = "mode or timings differ between the two nodes: all nodes need the same";
 /// The time for a body to arrive: a slower peer gets a new one later.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -186,12 +188,11 @@ impl PeerEndpoint {
             );
             return Err(Problem::new(Code::WrongCluster, detail));
         }
+        if (&theirs.mode, theirs.settings) != (&self.cluster.mode, self.cluster.settings) {
+            return Err(self.other_settings(request));
+        }
         if self.mode == Mode::Safe && wire::needs_available_mode(request.message) {
             let detail = "in safe mode there are never two histories to merge";
-            return Err(Problem::new(Code::ModeMismatch, detail));
-        }
-        if (&theirs.mode, theirs.settings) != (&self.cluster.mode, self.cluster.settings) {
-            let detail = "mode or timings differ between the caller's configuration and this node's";
             return Err(Problem::new(Code::ModeMismatch, detail));
         }
         // Once a log has the members of the cluster, the topology files do not count.
@@ -205,6 +206,24 @@ impl PeerEndpoint {
             return Err(Problem::new(Code::ModeMismatch, detail));
         }
         Ok(())
+    }
+
+    /// Returns the refusal of a node with another mode or other timings. It has this node's own, which only nodes learn.
+    fn other_settings(&self, request: &PeerRequest<'_>) -> Problem {
+        match (self.check_head(request), &self.verifier) {
+            (Err(problem), _) => return problem,
+            (Ok(None), Some(verifier)) if request.proof.is_empty() => {
+                return unproved(verifier, request.sender.from);
+            }
+            // A caller that proves only the whole of a call has not proved this one yet.
+            (Ok(None), Some(_)) => return Problem::new(Code::ModeMismatch, OTHER_SETTINGS),
+            (Ok(_), _) => {}
+        }
+        let timing = self.setup.settings.timing.named().into_iter();
+        let timing: Map<_, _> = timing.map(|(name, number)| (name.to_string(), number.into())).collect();
+        Problem::new(Code::ModeMismatch, OTHER_SETTINGS)
+            .with("mode", self.cluster.mode.clone())
+            .with("timing", timing)
     }
 
     async fn receive_message(
@@ -398,7 +417,8 @@ impl PeerRequest<'_> {
 
 /// Returns the problem with the challenge for a proof.
 fn unproved(verifier: &ProofVerifier, from: NodeId) -> Problem {
-    let detail = "the call does not prove that its sender knows the cluster's secret";
+    let detail = "the call does not prove that its sender knows the cluster secret of the node that it was sent to: all \
+        nodes need the same (cluster_secret or cluster_secret_file)";
     let problem = Problem::new(Code::Unauthorized, detail);
     let challenge = verifier.challenge(from).encode();
     let Ok(challenge) = HeaderValue::from_str(&challenge) else {

@@ -216,9 +216,11 @@ impl Context {
         let leader = problem.named_leader().or_else(|| pulse.leader());
         let leader = leader.and_then(|leader| Some((leader, self.url(leader)?)));
         let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
-        // This includes a node whose disk waits to be admitted: it may be that no node is left that can admit it.
+        // This includes a node whose disk waits to be admitted: it may be that no node is left that can admit it. A problem with further
+        // members has another reason, which it tells.
         let asks_who_leads = matches!(problem.code(), Code::NoLeader | Code::NoQuorum | Code::CatchingUp);
-        let advice = if asks_who_leads { pulse.advice() } else { None };
+        let unexplained = asks_who_leads && !problem.has_members() && pulse.leader().is_none();
+        let advice = if unexplained { pulse.advice() } else { None };
         let advised = advice.map(|advice| problem.clone().detail(advice));
         write(advised.as_ref().unwrap_or(problem), Surroundings { request_id, leader })
     }

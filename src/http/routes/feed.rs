@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   subscribe ─► the ring of this node ─► filter ─► may this reader see it? ─► the next piece of the response
-//!        └ an id that this node has not reached: wait, up to the time of a call
+//!        └ an id that this node has not reached: wait, two seconds at most
 //! ```
 //!
 //! An event's id is made of its record's position in the log, and is the same on all nodes. That is why a
@@ -30,6 +30,9 @@ use crate::store::{Area, Verb};
 
 /// A follower usually lags behind its leader by less than this.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A reader waits this long for a node that lags. It is less than clients wait before they take the node for dead.
+const LAG_MOST: Duration = Duration::from_secs(2);
 
 struct Wanted {
     filter: Filter,
@@ -92,14 +95,15 @@ async fn subscribe(
     request: &ClientRequest,
     wanted: Wanted,
 ) -> Result<Subscription, Problem> {
+    let give_up = request.deadline.min(Instant::now() + LAG_MOST);
     loop {
         let refused = match context.handle.feed().subscribe(wanted.filter.clone(), wanted.since) {
             Ok(subscription) => return Ok(subscription),
             Err(refused) => refused,
         };
         // This node may lag behind the restore that begins the other history (P60).
-        let may_come = matches!(refused, Refused::Ahead | Refused::OtherHistory { .. });
-        if !may_come || Instant::now() >= request.deadline {
+        let may_come = matches!(refused, Refused::Ahead { .. } | Refused::OtherHistory { .. });
+        if !may_come || Instant::now() >= give_up {
             return Err(refused.into());
         }
         let Ok(_place) = context.waiting.take(request.sharers()) else {
@@ -112,10 +116,13 @@ async fn subscribe(
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
         match refused {
-            Refused::Ahead => Problem::new(
-                Code::CatchingUp,
-                "this node has not reached that event yet; ask another node, or try again later",
-            ),
+            Refused::Ahead { head } => {
+                let detail = format!(
+                    "that event is ahead of this node, whose feed ends at {head}: either this node lags, and \
+                        another node has the event, or the id is not from this cluster"
+                );
+                Problem::new(Code::CatchingUp, detail).with("last", head.to_string())
+            }
             Refused::Compacted { oldest } | Refused::OtherHistory { oldest } => {
                 let detail = "the events after that one are no longer kept here, or belong to another history; \
                     read the data again, and continue from now or from the oldest id";

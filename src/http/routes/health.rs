@@ -165,6 +165,7 @@ pub async fn status(State(context): State<Arc<Context>>, request: ClientRequest)
 
 /// Makes a linear read as a client would: here if this node leads, otherwise in one hop to the leader.
 /// Every failure keeps its code and has status 503: load balancers look only at the status.
+/// While the leader refuses writes the node stays ready, because reads go on. The answer has the reason.
 pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequest) -> Answer {
     request.query(&[])?;
     request.deadline = request.deadline.min(Instant::now() + READY_MOST);
@@ -175,7 +176,10 @@ pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequ
 
 async fn confirm(context: &Context) -> Result<Response<Body>, CallFailure> {
     context.handle.read(Level::Linear).await?;
-    Ok(answer::data(&json!({"ready": true})))
+    Ok(answer::data(&match context.handle.pulse().writes_refused() {
+        None => json!({"ready": true}),
+        Some(why) => json!({"ready": true, "writes_refused": why}),
+    }))
 }
 
 /// Answers 200 if this node leads by its lease at the moment of the answer (I4): writes sent here need no hop.

@@ -86,7 +86,7 @@ impl Node {
         let seen = Seen::default();
         tokio::spawn(Loop::new(me, desk, seen.clone(), options.mode).run(ordered));
         let mut setup = setup(me, addresses, options.elsewhere);
-        (setup.settings.mode, setup.cluster.mode) = (options.mode, mode_name(options.mode).to_string());
+        (setup.settings.mode, setup.cluster.mode) = (options.mode, options.mode.name().to_string());
         let setup = Arc::new(setup);
         let context = Context::new(handle, setup, options.limits.clone(), options.guard(), options.web());
         let context = Arc::new(context.expect("a client can be made"));
@@ -139,13 +139,6 @@ impl Node {
     /// Returns the listener, for a test that plays the node's part itself.
     pub fn take_listener(&mut self) -> TcpListener {
         self.listener.take().expect("it is taken once")
-    }
-}
-
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Safe => "safe",
-        Mode::Available => "available",
     }
 }
 
@@ -364,7 +357,7 @@ impl Loop {
         Status {
             cluster: "test".to_string(),
             cluster_id: None,
-            mode: mode_name(self.mode),
+            mode: self.mode.name(),
             node: NodeStatus { id: self.me.0, name: "node-1".to_string() },
             role: "leader",
             leader: Some(LeaderStatus { id: 1, url: "http://127.0.0.1:9000".to_string() }),

@@ -101,7 +101,7 @@ async fn events_say_what_has_happened() {
     assert_eq!(head, format!("id: {index}\nevent: change\n"));
     assert_eq!(
         event.to_string(),
-        json!({"id": index, "kind": "change", "table": "doc", "key": "app/a", "rev": index, "op": "put", "value": {"x": [1.5]}}).to_string()
+        json!({"id": index, "kind": "change", "at": event["at"], "table": "doc", "key": "app/a", "rev": index, "op": "put", "value": {"x": [1.5]}}).to_string()
     );
     node.call("DELETE /v1/docs/app/a", "").await;
     let (_, event) = feed.event().await;

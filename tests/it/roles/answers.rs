@@ -134,12 +134,11 @@ async fn an_operator_names_the_holder() {
     assert_eq!(asks.renew("r", "b", new).await.expect(200).json()["token"], json!(new));
     let told = until(&mut events, "role_acquired", "b").await;
     let lost = json!({
-        "id": told[1]["id"], "kind": "role_lost", "role": "r", "instance_id": "a", "token": old,
+        "id": told[1]["id"], "kind": "role_lost", "at": told[1]["at"], "role": "r", "instance_id": "a", "token": old,
         "reason": "replaced",
     });
     assert_eq!((told.len(), &told[1]), (3, &lost));
-    let got =
-        json!({"id": told[2]["id"], "kind": "role_acquired", "role": "r", "instance_id": "b", "token": new});
+    let got = json!({"id": told[2]["id"], "kind": "role_acquired", "at": told[2]["at"], "role": "r", "instance_id": "b", "token": new});
     assert_eq!(told[2], got);
 }
 

@@ -26,11 +26,13 @@ pub struct Answer {
     pub sent: Moment,
     /// Whether an earlier attempt may have been applied.
     pub(crate) after_doubt: bool,
+    /// The source of the token that was sent, if the caller has named it.
+    pub(crate) token_from: Option<String>,
 }
 
 impl Answer {
     pub(super) fn of(url: &str, (status, headers, body): Whole, sent: Moment) -> Answer {
-        Answer { url: url.to_string(), status, headers, body, sent, after_doubt: false }
+        Answer { url: url.to_string(), status, headers, body, sent, after_doubt: false, token_from: None }
     }
 
     pub(crate) fn accepted(self) -> Result<Answer, Error> {
@@ -52,7 +54,9 @@ impl Answer {
     /// The problem in the body of a refusal. `None` if the body has none.
     pub fn problem(&self) -> Option<Problem> {
         let problem: Problem = self.read().ok()?;
-        (!problem.code.is_empty()).then(|| Problem { status: self.status.as_u16(), ..problem })
+        let status = self.status.as_u16();
+        let token_from = self.token_from.clone().filter(|_| matches!(status, 401 | 403));
+        (!problem.code.is_empty()).then_some(Problem { status, token_from, ..problem })
     }
 
     /// Reads the body as JSON. A part that cannot be read becomes a string of its text ([`lenient`]). Fails with

@@ -89,6 +89,7 @@ impl Request {
 pub struct Caller {
     client: Client,
     credential: Option<String>,
+    token_from: Option<String>,
 }
 
 impl Caller {
@@ -101,7 +102,12 @@ impl Caller {
     /// A caller of nodes that use TLS.
     pub fn with_tls(admin_token: Option<String>, tls: &Tls) -> Result<Caller, CallError> {
         let client = connections(CONNECT_MAX, tls).map_err(|why| CallError::NoClient { why })?;
-        Ok(Caller { client, credential: admin_token })
+        Ok(Caller { client, credential: admin_token, token_from: None })
+    }
+
+    /// Names the source of the token. A refusal for lack of rights shows it.
+    pub fn token_from(self, source: Option<String>) -> Caller {
+        Caller { token_from: source, ..self }
     }
 
     /// Calls the first of these nodes that accepts a connection. If that node names another leader, the call is sent
@@ -137,19 +143,23 @@ impl Caller {
         let Request { method, headers, body, within, .. } = request;
         let prepared = prepared(&self.client, self.credential.as_deref(), method, address, headers, body);
         let answered = exchange(prepared, &Clock::Boottime, url, *within).await;
-        answered.map_err(|broken| broken.at(url))
+        answered.map(|answer| self.by_token(answer)).map_err(|broken| broken.at(url))
     }
 
-    /// Opens a stream that is read line by line as it comes, from the first of these nodes that accepts a connection.
+    /// Opens a stream that is read line by line as it comes, from the first of these nodes that can give it now. If none can, the
+    /// error is a refusal rather than the silence of another node.
     pub async fn open<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<Lines, CallError> {
-        let mut unreached = Vec::new();
+        let (mut unreached, mut refusal) = (Vec::new(), None);
         for url in urls {
             match self.open_at(url.as_ref(), path).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
+                Err(CallError::Refused(problem)) if problem.status == 503 => {
+                    refusal.get_or_insert(CallError::Refused(problem));
+                }
                 opened => return opened,
             }
         }
-        Err(CallError::NotReached { tried: unreached })
+        Err(refusal.unwrap_or(CallError::NotReached { tried: unreached }))
     }
 
     async fn open_at(&self, url: &str, path: &str) -> Result<Lines, CallError> {
@@ -190,7 +200,7 @@ impl Caller {
         let credential = self.credential.as_deref();
         let request = prepared(&self.client, credential, &Method::POST, address, &headers, &None);
         let answered = exchange(request.body(body_of(pieces)), &Clock::Boottime, url, within).await;
-        answered.map_err(|broken| broken.at(url))
+        answered.map(|answer| self.by_token(answer)).map_err(|broken| broken.at(url))
     }
 
     async fn begin_at(&self, url: &str, path: &str) -> Result<Response, CallError> {
@@ -207,7 +217,11 @@ impl Caller {
             return Ok(response);
         }
         let read = whole(response).await.map_err(|broken| broken.at(url))?;
-        Err(Answer::of(url, read, Clock::Boottime.now()).refusal())
+        Err(self.by_token(Answer::of(url, read, Clock::Boottime.now())).refusal())
+    }
+
+    fn by_token(&self, answer: Answer) -> Answer {
+        Answer { token_from: self.token_from.clone(), ..answer }
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::mark::{Id, Mark};
 use crate::replica::{Draft, Fact, Kind, quoted};
-use crate::store::{Area, Key};
-use crate::types::Text;
+use crate::store::{Area, Key, date_text};
+use crate::types::{Text, WallTime};
 
 /// The most bytes of a new value that a change carries; readers fetch a larger value. If every event had a
 /// value of this size, the ring would still hold some 500 of them.
@@ -24,13 +24,16 @@ pub struct RingEvent {
     has_id: bool,
     /// The number in its mark. The mark's index is that of the id.
     n: u32,
+    /// When the record was written, or when the event of no record happened. Zero if a state brought the event, which has no time of its
+    /// own.
+    wall: WallTime,
 }
 
 impl RingEvent {
     /// `id` is `None` for an event that is in no record. `at` is the id of the record itself. An event's number in it is ignored.
-    pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> RingEvent {
+    pub fn new(mark: Mark, id: Option<Id>, at: Id, wall: WallTime, draft: Draft) -> RingEvent {
         debug_assert!(mark.index == at.at.index && id.is_none_or(|id| id.at == at.at));
-        RingEvent { draft: bounded(draft), id: id.unwrap_or(at), has_id: id.is_some(), n: mark.n }
+        RingEvent { draft: bounded(draft), id: id.unwrap_or(at), has_id: id.is_some(), n: mark.n, wall }
     }
 
     pub fn mark(&self) -> Mark {
@@ -83,7 +86,7 @@ impl RingEvent {
     /// The memory that the event takes, including its text.
     pub fn size(&self) -> usize {
         let said = match &self.draft.fact {
-            Fact::Leader { .. } => 0,
+            Fact::Leader { more, .. } => more.len(),
             Fact::Members { json, .. } => json.len(),
             Fact::Change { value, .. } => {
                 value.as_ref().map_or(0, |value| value.len()) + self.name().map_or(0, |name| name.len())
@@ -106,8 +109,11 @@ impl RingEvent {
             write!(out, "\"id\":\"{id}\",")?;
         }
         write!(out, "\"kind\":\"{kind}\"")?;
+        if self.wall != WallTime::default() {
+            write!(out, ",\"at\":\"{}\"", date_text(self.wall))?;
+        }
         match &self.draft.fact {
-            Fact::Leader { epoch } => write!(out, ",\"epoch\":\"{epoch}\"")?,
+            Fact::Leader { epoch, more } => write!(out, ",\"epoch\":\"{epoch}\"{more}")?,
             Fact::Members { json, .. } => out.push_str(json),
             Fact::Change { key, value, rev, ended } => {
                 self.write_change(out, key, value.as_ref(), rev.as_ref())?;

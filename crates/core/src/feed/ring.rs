@@ -21,7 +21,7 @@ use crate::feed::event::RingEvent;
 use crate::feed::mark::{Id, Mark, PART, Since};
 use crate::protocol::mutant::{self, Mutant};
 use crate::replica::Draft;
-use crate::types::{Epoch, History, Index, Position};
+use crate::types::{Epoch, History, Index, Position, WallTime};
 
 /// A few minutes of a busy cluster. That is enough for a client that reconnects after a failover; the ring is no second log.
 const EVENTS_MOST: usize = 100_000;
@@ -92,7 +92,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     }
 
     /// Adds the next record with its events. From here on places are of this history.
-    pub fn record(&mut self, at: Position, history: History, drafts: Vec<Draft>) {
+    pub fn record(&mut self, at: Position, history: History, wall: WallTime, drafts: Vec<Draft>) {
         if self.history != history {
             self.history = history;
             // The places before this record are of the other history, so the line begins right before it.
@@ -106,7 +106,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         for (number, draft) in (1..).zip(drafts) {
             let mark = Mark { index: at.index, n: number };
             let id = self.id(at, several.then_some(number));
-            self.push(RingEvent::new(mark, Some(id), id, draft));
+            self.push(RingEvent::new(mark, Some(id), id, wall, draft));
         }
     }
 
@@ -117,15 +117,16 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         self.history = history;
         self.begin_at(at);
         let (mark, id) = (Mark::behind(at.index), self.id(at, None));
+        let wall = WallTime::default();
         let part = (!mutant::is_on(Mutant::PartHasNoId)).then(|| self.id(at, Some(PART)));
         // Changes that later ones would push out at once are not added: there may be millions (P49).
         let skipped = changes.len().saturating_sub(self.events_most);
         self.skip(skipped);
         for draft in changes.into_iter().skip(skipped) {
-            self.push(RingEvent::new(mark, part, id, draft));
+            self.push(RingEvent::new(mark, part, id, wall, draft));
         }
         self.begins = self.next();
-        self.push(RingEvent::new(mark, Some(id), id, last));
+        self.push(RingEvent::new(mark, Some(id), id, wall, last));
     }
 
     /// Counts this many events as added and dropped, and drops all events before them.
@@ -139,9 +140,9 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
 
     /// Adds an event that is in no record.
     /// A reader that comes back to the place of the head does not get the event again: the event's mark is that very place.
-    pub fn passing(&mut self, draft: Draft) {
+    pub fn passing(&mut self, wall: WallTime, draft: Draft) {
         let id = self.id(self.head, None);
-        self.push(RingEvent::new(Mark::behind(self.head.index), None, id, draft));
+        self.push(RingEvent::new(Mark::behind(self.head.index), None, id, wall, draft));
     }
 
     fn push(&mut self, event: RingEvent) {
@@ -212,7 +213,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         // Both have to be ahead. A greater index in a lower epoch is a place of another side (mutant
         // `CursorOfAnyEpoch`).
         if place.index > self.head.index && place.epoch >= self.head.epoch {
-            return Err(Refused::Ahead);
+            return Err(Refused::Ahead { head: self.id(self.head, None) });
         }
         let is_kept = since.mark >= self.floor || mutant::is_on(Mutant::CursorNotKept);
         if !is_kept || !self.is_of_this_line(since) {
@@ -280,8 +281,8 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The place is yet to come: this node is behind the node that named it.
-    Ahead,
+    /// The place is yet to come: this node is behind the node that named it, or no node has got there. This node's feed ends at `head`.
+    Ahead { head: Id },
     /// The events behind the place are not kept, or not in this history. From `oldest` on nothing is missing.
     Compacted { oldest: Id },
     /// The place is in a history that this node does not know: that history has yet to begin here, or belongs to another

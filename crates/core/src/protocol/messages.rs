@@ -417,6 +417,43 @@ pub enum Cause {
     Replaced,
 }
 
+impl Cause {
+    pub const ALL: [Cause; 13] = [
+        Cause::Started,
+        Cause::Silence,
+        Cause::Refused,
+        Cause::NewProcess,
+        Cause::Resigned,
+        Cause::NoMajority,
+        Cause::Stuck,
+        Cause::HandedOver,
+        Cause::GreaterEpoch,
+        Cause::NoDecision,
+        Cause::Merged,
+        Cause::Odd,
+        Cause::Replaced,
+    ];
+
+    /// The word for the cause in the chronicle, the log and the metrics. Programs compare it, so it stays as it is.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Started => "started",
+            Cause::Silence => "silence",
+            Cause::Refused => "refused",
+            Cause::NewProcess => "new_process",
+            Cause::Resigned => "resigned",
+            Cause::NoMajority => "no_majority",
+            Cause::Stuck => "stuck",
+            Cause::HandedOver => "handed_over",
+            Cause::GreaterEpoch => "greater_epoch",
+            Cause::NoDecision => "no_decision",
+            Cause::Merged => "merged",
+            Cause::Odd => "odd",
+            Cause::Replaced => "replaced",
+        }
+    }
+}
+
 /// The reason why two sides do not become one (P48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Impasse {

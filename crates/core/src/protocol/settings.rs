@@ -56,6 +56,16 @@ pub enum Mode {
     Available,
 }
 
+impl Mode {
+    /// The name in the configuration, in messages and for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Safe => "safe",
+            Mode::Available => "available",
+        }
+    }
+}
+
 /// Bounds on the data that a node holds or sends at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
@@ -162,6 +172,37 @@ impl Timing {
             poll: Span::millis(60_000),
             ..Timing::lan()
         }
+    }
+
+    /// Every timing with its name, in microseconds if it is a time. The struct is destructured by name, so that a new timing is not
+    /// forgotten.
+    pub fn named(&self) -> [(&'static str, u64); 11] {
+        let Timing {
+            heartbeat,
+            dead_after,
+            declare,
+            stagger,
+            lease,
+            drift_percent,
+            window,
+            stable_for,
+            hold,
+            hold_most,
+            poll,
+        } = self;
+        [
+            ("heartbeat", heartbeat.0),
+            ("dead_after", dead_after.0),
+            ("declare", declare.0),
+            ("stagger", stagger.0),
+            ("lease", lease.0),
+            ("drift_percent", *drift_percent),
+            ("window", window.0),
+            ("stable_for", stable_for.0),
+            ("hold", hold.0),
+            ("hold_most", hold_most.0),
+            ("poll", poll.0),
+        ]
     }
 
     /// The election time-out, the unit of the liveness bound (I10).

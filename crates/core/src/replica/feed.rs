@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Event, Impasse};
+use crate::protocol::{Cause, Event, Impasse};
 use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store, TokenEvent};
-use crate::types::{Entry, Epoch, History, Member, NodeId, Owner, Position, Record, Stamp, Text};
+use crate::types::{Entry, Epoch, History, Member, NodeId, Owner, Position, Record, Stamp, Text, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -55,8 +55,8 @@ pub enum Fact {
         /// The reason why a document ended without being deleted by a client.
         ended: Option<DocEnded>,
     },
-    /// The leader, in this epoch. The driver adds the leader's address.
-    Leader { epoch: Epoch },
+    /// The leader, in this epoch. The driver adds the leader's address. `more` are further members, each with its comma before it.
+    Leader { epoch: Epoch, more: String },
     /// The content of rare events: the members of the JSON object, each with its comma before it.
     Members { name: Option<Text>, json: String },
 }
@@ -73,9 +73,9 @@ pub enum FeedEvent {
 
 /// The events of a record that has been applied to this state. An event's id counts these drafts, and a reader may go on with it
 /// at another node (I7). So every node must make the same drafts in the same order, also while builds differ during an upgrade,
-/// and a draft may depend on nothing but the record and the state.
-pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch()).into_iter().collect();
+/// and a draft may depend on nothing but the record and the state. `before` is the epoch of the record before.
+pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied, before: Epoch) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch(), before).into_iter().collect();
     if applied.restored {
         drafts.push(new_state("restored", false));
     }
@@ -107,16 +107,49 @@ pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
     FeedEvent::Replaced { at, history, changes: Vec::new(), last: new_state("snapshot", false) }
 }
 
-/// Events that are in no record, such as this node's view of elections. `electing`: whether an election that was announced is
-/// still under way.
-pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Option<FeedEvent> {
+/// An election as this node sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OngoingElection {
+    since: Time,
+    /// The leader that this node gave up, or this node itself if it stopped leading.
+    lost: Option<NodeId>,
+    cause: Option<Cause>,
+}
+
+impl OngoingElection {
+    /// The members of both events.
+    fn json(&self) -> String {
+        let lost = id_or_null(self.lost);
+        let cause = self.cause.map_or("null".to_string(), |cause| format!("\"{}\"", cause.word()));
+        format!(",\"lost_leader\":{lost},\"cause\":{cause}")
+    }
+}
+
+fn id_or_null(node: Option<NodeId>) -> String {
+    node.map_or("null".to_string(), |node| node.0.to_string())
+}
+
+/// Events that are in no record, such as this node's view of elections. `electing` is the election that was announced, while it is under
+/// way.
+pub(super) fn of_protocol(
+    event: &Event,
+    me: NodeId,
+    now: Time,
+    electing: &mut Option<OngoingElection>,
+) -> Option<FeedEvent> {
     let draft = match event {
-        Event::Suspected { leader, .. } => started(me, Some(*leader).filter(|leader| leader.0 > 0), electing),
-        Event::Claimed { .. } => started(me, None, electing),
-        Event::Opened { epoch } | Event::Following { epoch } => {
-            let told = std::mem::take(electing);
-            told.then(|| Draft::of(Kind::ElectionCompleted, Fact::Leader { epoch: *epoch }))
+        Event::Suspected { leader, cause } => {
+            started(me, now, Some(*leader).filter(|leader| leader.0 > 0), Some(*cause), electing)
         }
+        // The node goes on in a new epoch, has heard of the next leader, or claims a greater epoch at once.
+        Event::SteppedDown { cause: Cause::Merged | Cause::GreaterEpoch, .. } => None,
+        Event::SteppedDown { cause, .. } => started(me, now, Some(me), Some(*cause), electing),
+        Event::Claimed { .. } => started(me, now, None, None, electing),
+        Event::Opened { epoch } | Event::Following { epoch } => electing.take().map(|election| {
+            let more =
+                format!("{},\"leaderless_ms\":{}", election.json(), now.since(election.since).0 / 1000);
+            Draft::of(Kind::ElectionCompleted, Fact::Leader { epoch: *epoch, more })
+        }),
         Event::Impasse { .. } if mutant::is_on(Mutant::CalledOffUntold) => None,
         Event::Impasse { other, why } => Some(called_off(me, *other, why)),
         _ => None,
@@ -124,14 +157,19 @@ pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Opt
     draft.map(FeedEvent::Passing)
 }
 
-/// `lost` is the leader that this node gave up.
-fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draft> {
+fn started(
+    me: NodeId,
+    now: Time,
+    lost: Option<NodeId>,
+    cause: Option<Cause>,
+    electing: &mut Option<OngoingElection>,
+) -> Option<Draft> {
     // One election may have many suspicions and claims: readers hear of it once, and then of its end.
-    if std::mem::replace(electing, true) {
+    if electing.is_some() {
         return None;
     }
-    let lost = lost.map_or("null".to_string(), |lost| lost.0.to_string());
-    Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{},\"lost_leader\":{lost}", me.0)))
+    let election = electing.insert(OngoingElection { since: now, lost, cause });
+    Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{}{}", me.0, election.json())))
 }
 
 /// Two sides cannot merge for now (P48).
@@ -151,9 +189,13 @@ fn called_off(me: NodeId, other: NodeId, why: &Impasse) -> Draft {
 }
 
 /// Events of the protocol's own records.
-fn entry(entry: &Entry, epoch: Epoch) -> Option<Draft> {
+fn entry(entry: &Entry, epoch: Epoch, before: Epoch) -> Option<Draft> {
     let (kind, json) = match entry {
-        Entry::Lead { .. } => return Some(Draft::of(Kind::NewLeader, Fact::Leader { epoch })),
+        Entry::Lead { .. } => {
+            let previous = id_or_null(Some(before.leader).filter(|leader| leader.0 > 0));
+            let more = format!(",\"previous_leader\":{previous}");
+            return Some(Draft::of(Kind::NewLeader, Fact::Leader { epoch, more }));
+        }
         Entry::ServiceDown { owner: who, ttl, reason } => {
             let (who, ttl_ms, reason) = (owner(*who), ttl.0 / 1000, quoted(reason));
             (Kind::ServiceDown, format!(",\"owner\":\"{who}\",\"ttl_ms\":{ttl_ms},\"reason\":{reason}"))

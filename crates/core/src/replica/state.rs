@@ -57,7 +57,7 @@ pub struct Replica {
     transfers: Transfers,
     snapshots: SnapshotPlan,
     /// Whether an election that the feed announced is still under way.
-    electing: bool,
+    electing: Option<feed::OngoingElection>,
 }
 
 impl Replica {
@@ -73,7 +73,7 @@ impl Replica {
             restores: Restores::default(),
             transfers: Transfers::default(),
             snapshots: SnapshotPlan::new(snapshot_index, store),
-            electing: false,
+            electing: None,
         }
     }
 }
@@ -337,7 +337,9 @@ impl Replica {
 
     fn tell(&mut self, event: Event) {
         let me = self.me();
-        self.desk.out.extend(feed::of_protocol(&event, me, &mut self.electing).map(Out::Feed));
+        self.desk
+            .out
+            .extend(feed::of_protocol(&event, me, self.desk.now.mono, &mut self.electing).map(Out::Feed));
         self.desk.out.push(Out::Event(event));
     }
 

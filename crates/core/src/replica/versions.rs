@@ -245,9 +245,10 @@ fn fingerprint(store: &Store, state: &mut impl Hasher) {
 }
 
 fn apply(store: &mut Store, record: &Record, command: Option<&Command>) -> Result<Effect, Unreadable> {
+    let before = store.applied().epoch;
     let applied = store.apply_read(record, command)?;
     let names = applied.changes.iter().filter_map(Key::counted);
     let leases = names.map(|name| (name.clone(), store.lease(&name))).collect();
-    let drafts = feed::of_record(store, record, &applied);
+    let drafts = feed::of_record(store, record, &applied, before);
     Ok(Effect { at: record.position, applied, leases, drafts, history: store.history() })
 }

@@ -64,10 +64,14 @@ impl Node {
             return;
         };
         let belonged = !core.is_blank() && core.log().roster().members().is_some();
+        let never_belonged = core.is_blank() && core.log().roster().members().is_none();
         let asked = seeking.has_asked(core, from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
         // A node whose log ends below this one may not know that this node was added again (P43).
         if belonged && asked && theirs >= core.last() {
             seeking.on_removal(core.mono(), as_of);
+        }
+        if never_belonged && asked {
+            seeking.on_no_member(core.mono());
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Seeking {
     after_start: bool,
     /// The time at which another node first said that this node was removed, and the `as_of` of the last such message (P43).
     removed: Option<(Time, Index)>,
+    /// The time at which a member last said that this node, whose disk was never part of the cluster, is not a member (P43).
+    never_member: Option<Time>,
     /// Available mode: this node heard a leader whose log lacks some of this node's records (P32).
     stands_apart: bool,
 }
@@ -82,6 +84,7 @@ impl Seeking {
             winnable_since: None,
             after_start: cause == Cause::Started,
             removed: None,
+            never_member: None,
             stands_apart: false,
         }
     }
@@ -148,6 +151,11 @@ impl Seeking {
     /// again: those others have `dead_after` to be heard.
     pub fn on_removal(&mut self, now: Time, as_of: Index) {
         self.removed.get_or_insert((now, as_of)).1 = as_of;
+    }
+
+    /// A member says that this node is not a member, which it never was. The node goes on asking: it may be added at any time.
+    pub fn on_no_member(&mut self, now: Time) {
+        self.never_member = Some(now);
     }
 
     /// The record by which this node was removed, once the removal is beyond doubt (P43).
@@ -541,8 +549,10 @@ fn would_follow(core: &Core, known: &Known) -> bool {
 }
 
 /// The nodes without which no election can be won.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
+    /// A cluster runs, its members answer, and this node is not one of them. Then no other field says anything.
+    pub no_member: bool,
     /// The cluster has never been formed, and needs every node to form (P9).
     pub to_form: bool,
     /// These nodes are silent.
@@ -563,12 +573,23 @@ impl Seeking {
             return None;
         }
         let (fresh, patience) = (core.fresh(), core.settings.timing.dead_after);
+        let turned_away = self.never_member.is_some_and(|at| at + patience >= now);
+        // A member that lags may not know that this node has been added; another member then gives its opinion. A node that is no member
+        // either gives its opinion, too.
+        let answers = |node: &NodeId| self.answered_by(*node, now, fresh);
+        let a_member_answers =
+            self.known.keys().filter_map(answers).any(|known| !known.standing.condition.is_blank());
+        if turned_away && !a_member_answers {
+            return Some(Waits { no_member: true, ..Waits::default() });
+        }
         let excused = core.forming_without.clone().unwrap_or_default();
         let needed = core.other_voters().filter(|node| !excused.contains(node));
         let missing = needed.filter(|node| self.answered_by(*node, now, fresh).is_none());
-        let heard = |node: &NodeId| core.last_heard(*node).is_some_and(|at| at + patience >= now);
+        let heard = |node: &NodeId| {
+            !core.peers.is_refused(*node) && core.last_heard(*node).is_some_and(|at| at + patience >= now)
+        };
         let (late, silent) = missing.partition(heard);
-        Some(Waits { to_form: core.is_blank(), silent, late, doubted })
+        Some(Waits { no_member: false, to_form: core.is_blank(), silent, late, doubted })
     }
 
     /// The voters that wait to be let in, if all other voters together are no majority. Empty if the others are a majority.
