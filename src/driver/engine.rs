@@ -680,7 +680,7 @@ impl Engine {
                 self.fed = true;
             }
             FeedEvent::Replaced { at, history, changes, last } => {
-                // Only a merge knows what it changes.
+                // The changes are known after a merge, and not after a snapshot.
                 if last.for_all {
                     tracing::info!(
                         %at,

@@ -3,7 +3,7 @@
 //! Fields and remarks' subjects are part of the HTTP API (`docs/http-api.md`): programs read them, so their names stay.
 
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl Remarks {
     }
 }
 
-/// The advice of a node that asks the members of a cluster and is told that it is not one of them (P43).
+/// Advises how to add this node, which members of a cluster have told that it is not one of them (P43).
 pub fn no_member(me: &Member) -> String {
     format!(
         "members of the cluster say that this node is not one of them. To add it, run this at a member: \
@@ -223,7 +223,7 @@ pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
     )
 }
 
-/// What an operator may remove from a full disk. A restart makes no room.
+/// The files that an operator may remove from a full disk.
 const MAKE_ROOM: &str = "of its own files you may remove old copies in backup.dir, and, once you no longer need them, those in \
     `quarantine/` and those that end with `.snap.bad`";
 
@@ -330,24 +330,24 @@ pub struct Pulse {
     counter: AtomicU64,
     epoch_leader: AtomicU64,
     applied: AtomicU64,
-    /// The place in `REFUSALS` of the reason why this node refuses writes, plus one. Zero: it does not.
-    refuses: AtomicU64,
+    disk_full: AtomicBool,
+    service_down: AtomicBool,
     advice: RwLock<Option<String>>,
 }
 
-/// The reasons why a leader refuses writes while it answers reads, by their codes.
-const REFUSALS: [&str; 2] = ["disk_full", "service_down"];
-
 impl Pulse {
-    /// Returns why this node would refuse writes if it leads.
+    /// Returns the code with which this node refuses writes, if it leads and does so.
     pub fn writes_refused(&self) -> Option<&'static str> {
-        let place = self.refuses.load(Ordering::Relaxed).checked_sub(1)?;
-        REFUSALS.get(usize::try_from(place).ok()?).copied()
+        match () {
+            () if self.disk_full.load(Ordering::Relaxed) => Some("disk_full"),
+            () if self.service_down.load(Ordering::Relaxed) => Some("service_down"),
+            () => None,
+        }
     }
 
     pub(super) fn refuse_writes(&self, disk_full: bool, service_down: bool) {
-        let place = [disk_full, service_down].iter().position(|refuses| *refuses);
-        self.refuses.store(place.map_or(0, |place| place as u64 + 1), Ordering::Relaxed);
+        self.disk_full.store(disk_full, Ordering::Relaxed);
+        self.service_down.store(service_down, Ordering::Relaxed);
     }
 
     pub fn leader(&self) -> Option<NodeId> {

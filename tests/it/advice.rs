@@ -1,4 +1,4 @@
-//! What the product advises, in the situation that the advice is for, and in one that looks like it.
+//! Tests of advice: each makes the situation that a text is for, and a similar one in which the text must not appear.
 
 use std::process::Output;
 
@@ -114,11 +114,11 @@ async fn a_node_that_runs_with_other_settings_is_not_to_be_started_or_left_out()
         cluster.ready().await;
         no_remark(&cluster, 1).await;
 
-        // While the others lead, the odd one does not say that nobody can.
+        // The two others lead, so node 3 must not say that no leader can be elected.
         cluster.kill9(3);
         cluster.configure(3, odd);
         cluster.start(3);
-        // In available mode it leads a side of its own.
+        // In available mode node 3 leads by itself.
         if !odd.contains("available") {
             wait_for("node 3 says that calls fail", async || {
                 let told = remark(&cluster, 3, "this node finds no leader: calls to node-").await;

@@ -284,9 +284,18 @@ pub fn who_only_learns_leads_nobody() -> Check {
     comes(&mut world, 4_000, "n1 votes", |world| votes(world, 1))
 }
 
-/// P43: n4 runs before it is added. It says that it is no member, and neither that it waits for founders nor that others are slow.
+/// P43: n4 and n5 run before they are added, and hear each other. n4 says that it is no member, and neither that it waits for founders
+/// nor that others are slow.
 pub fn who_is_no_member_says_so() -> Check {
-    let mut world = three_and_one(39)?;
+    let mut world = stage(3, 39, |_| {})?;
+    let (settings, mut rng) = (world.hosts[0].settings.clone(), Rng::new(39));
+    let new_members = members(5).into_iter().map(Member::founder).collect::<Vec<_>>();
+    for id in [4, 5] {
+        let clock = Clock { offset: u64::from(id) * 1_000_000, rate_ppm: 0, wall_offset: 0 };
+        let settings = Settings { me: NodeId(id), members: new_members.clone().into(), ..settings.clone() };
+        world.hosts.push(Host::new(settings, Disk::new(rng.next()), clock));
+        world.start(id as usize - 1)?;
+    }
     let waits = |world: &World| {
         let now = world.hosts[3].clock.now(world.now).mono;
         core(world, 4).and_then(|core| core.waits_for(now))
@@ -298,12 +307,12 @@ pub fn who_is_no_member_says_so() -> Check {
         run(&mut world, 20)?;
         ensure(says_so(&world), "P43 who is no member says so", || format!("{:?}", waits(&world)))?;
     }
-    // Nobody answers any more: it cannot know that the cluster still runs.
-    for other in [1, 2, 3] {
+    // When no member answers, it cannot know that the cluster still runs.
+    for other in [1, 2, 3, 5] {
         link(&mut world, 4, other, false);
     }
     comes(&mut world, 2_000, "n4 waits for the others", |world| {
-        waits(world).is_some_and(|waits| !waits.no_member && waits.silent.len() == 3)
+        waits(world).is_some_and(|waits| !waits.no_member && waits.silent.len() == 4)
     })?;
     world.net.heal();
     comes(&mut world, 2_000, what, says_so)?;

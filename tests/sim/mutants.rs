@@ -111,6 +111,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::FoundsWithOthers, In(founding::one_founder_has_heard_of_it), &["I1 ", "I2", "I4", "I5", "P9"]),
     (Mutant::VotesUnseated, In(membership::who_is_added_holds_its_seat), &["P43"]),
     (Mutant::LearnerLeads, In(membership::who_only_learns_leads_nobody), &["P43"]),
+    (Mutant::OutsiderWaits, In(membership::who_is_no_member_says_so), &["P43"]),
     (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),
     (Mutant::RestoreGoesOn, Within(1_000), &["I5 a restore"]),
     (Mutant::StagedIsLeft, In(crate::restores::service_goes_down_half_way), &["P26 nothing is left"]),

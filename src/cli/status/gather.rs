@@ -83,7 +83,7 @@ pub struct Cluster {
     /// one.
     pub view: NodeReport,
     pub nodes: BTreeMap<u32, Result<NodeReport, String>>,
-    /// How the leader of `view` became the leader, if the nodes that answer still know it.
+    /// The change by which the leader of `view` began to lead. `None` if no node that answered has it in its chronicle.
     pub change: Option<NewestChange>,
 }
 

@@ -39,6 +39,8 @@ pub enum Control {
     /// The loop answers no further call.
     FallSilent,
     Show(Option<NodeId>),
+    /// The loop has found out why there is no leader.
+    Advise(&'static str),
 }
 
 /// The calls that the loop has received, in words.
@@ -195,6 +197,7 @@ impl Loop {
                 self.leader = leader;
                 self.show();
             }
+            Control::Advise(text) => self.desk.signs.advise(Some(text.to_string())),
         }
     }
 

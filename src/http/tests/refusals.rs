@@ -168,6 +168,25 @@ async fn nobody_leads() {
     }
 }
 
+#[tokio::test]
+async fn advice_ends_with_the_time_without_a_leader() {
+    let node = Node::leader().await;
+    let detail = async || {
+        node.deny(std::iter::repeat_n(Denied::NoLeader, 10_000)).await;
+        let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+        answer.json()["detail"].as_str().expect("a detail").to_string()
+    };
+    let usual = "there is no leader now; an election may be in progress";
+    node.control(Control::Show(None)).await;
+    assert_eq!(detail().await, usual);
+    node.control(Control::Advise("start node-2")).await;
+    assert_eq!(detail().await, "start node-2");
+    // There was a leader meanwhile. Why there is none now is not known yet.
+    node.control(Control::Show(Some(NodeId(1)))).await;
+    node.control(Control::Show(None)).await;
+    assert_eq!(detail().await, usual);
+}
+
 /// The attempt surely was not applied, but the outcome of the call is unknown (P15).
 #[tokio::test]
 async fn a_refused_retry_of_what_may_have_happened_is_unknown() {

@@ -24,8 +24,8 @@ pub struct RingEvent {
     has_id: bool,
     /// The number in its mark. The mark's index is that of the id.
     n: u32,
-    /// When the record was written, or when the event of no record happened. Zero if a state brought the event, which has no time of its
-    /// own.
+    /// The time at which the record was written. For an event that is in no record, the time at which it happened. Zero for an event of a
+    /// merge or a snapshot, whose changes have several times.
     wall: WallTime,
 }
 

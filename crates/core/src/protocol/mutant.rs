@@ -138,6 +138,8 @@ pub enum Mutant {
     AnyEpochReaches,
     /// P51: an answer to a question that a node has not asked turns the node away.
     TurnedAwayUnasked,
+    /// P43: a node ignores that members do not know it.
+    OutsiderWaits,
     /// P20: an index that keeps dying is never held back.
     NoHold,
     /// P22: a hold of the service never lapses.

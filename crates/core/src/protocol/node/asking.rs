@@ -70,7 +70,7 @@ impl Node {
         if belonged && asked && theirs >= core.last() {
             seeking.on_removal(core.mono(), as_of);
         }
-        if never_belonged && asked {
+        if never_belonged && asked && !mutant::is_on(Mutant::OutsiderWaits) {
             seeking.on_no_member(core.mono());
         }
     }
