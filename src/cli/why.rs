@@ -10,7 +10,6 @@ use super::client::Target;
 use super::exit::Failure;
 use super::out::clean;
 use super::output::Output;
-use super::status;
 use crate::client::{Request, encoded};
 use node::Subject;
 use node::{list, silent, text};
@@ -56,10 +55,14 @@ pub async fn run(args: &WhyArgs) -> Result<(), Failure> {
             (target.ask(&Request::get(path)).await?, call_lines)
         }
         Subject::Conflict(id) => {
-            let path = format!("/v1/conflicts/{}", encoded(id));
-            (target.ask(&Request::get(path)).await?, conflict_lines)
+            let path = format!("/v1/explain/conflicts/{}", encoded(id));
+            (target.ask(&Request::get(path)).await?, said)
         }
-        Subject::Node(wanted) => (node::told(&status::gather(target).await?, wanted)?, node::lines),
+        Subject::Node(wanted) => {
+            let path = format!("/v1/explain/nodes/{}", encoded(wanted));
+            let told = target.ask(&Request::get(path)).await;
+            (told.map_err(|failure| node::named(failure, wanted))?, node::lines)
+        }
     };
     args.output.show(&told, |told| lines(told).iter().map(|line| clean(line) + "\n").collect())
 }
@@ -115,15 +118,8 @@ fn call_lines(told: &Value) -> Vec<String> {
     lines
 }
 
-fn conflict_lines(told: &Value) -> Vec<String> {
-    let (table, key) = (text(told, "kind"), text(told, "key"));
-    vec![
-        format!("Both sides of a split changed the {table} {key}, and one value was kept when they merged."),
-        format!("Kept: {}", told["kept"]),
-        format!("Lost: {}", told["lost"]),
-        format!("To restore the lost one: eldest conflicts apply {}", text(told, "id")),
-        format!("To drop it:              eldest conflicts drop {}", text(told, "id")),
-    ]
+fn said(told: &Value) -> Vec<String> {
+    list(told, "says").iter().filter_map(Value::as_str).map(str::to_string).collect()
 }
 
 #[cfg(test)]

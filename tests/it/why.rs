@@ -168,3 +168,30 @@ async fn a_refused_call_is_found_by_its_id_at_any_node() {
     let nobody = why(&cluster, 1, &["call/nobody"]);
     assert!(nobody.starts_with("No node knows of a refusal"), "{nobody}");
 }
+
+#[tokio::test]
+async fn a_node_is_told_by_itself_and_then_by_the_others() {
+    let cluster = Cluster::of(3).await;
+    let parts = ["node-2 and node-3 reach it", "it reaches node-2 and node-3"];
+    let text = why_says(&cluster, 3, &["node/node-1"], &parts).await;
+    assert!(text.starts_with(&format!("node-1 ({}):", cluster.node(1).url())), "{text}");
+    assert!(text.contains("it leads, in epoch ") || text.contains("it follows node-"), "{text}");
+    assert!(!text.contains("did not answer"), "{text}");
+
+    cluster.kill9(1);
+    let parts = ["it does not answer node-3", "node-2 does not reach it", "node-3 does not reach it"];
+    why_says(&cluster, 3, &["node/1"], &parts).await;
+    let told = cluster.answer(2, Call::get("/v1/explain/nodes/node-1")).await.expect(200).json();
+    assert_eq!((&told["state"], names(&told["silent"])), (&Value::Null, vec!["node-1"]), "{told}");
+    assert_eq!(names(&told["as_seen"]), ["node-2", "node-3"], "{told}");
+    // Another node that does not answer is named as well.
+    why_says(&cluster, 3, &["node/node-2"], &["node-1 did not answer: ", "it does not reach node-1"]).await;
+
+    let unknown = cluster.answer(2, Call::get("/v1/explain/nodes/node-9")).await;
+    problem(&unknown, 404, "not_found");
+    assert_eq!(unknown.json()["nodes"], json!(["node-1", "node-2", "node-3"]));
+    let unknown = eldest(&["why", "node/node-9", "--url", &cluster.node(3).url()]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&unknown.stderr);
+    assert!(text.contains("no node node-9; the cluster has node-1, node-2, node-3"), "{text}");
+}

@@ -1,64 +1,29 @@
-//! Explains the state of one node, by its own answer and by the leader's.
+//! Prints the explanation of one node, and parses the subject of a question.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::exit::Failure;
-use crate::cli::status::{Cluster, ListedMember};
+use crate::client::CallError;
 
-/// The explanation of one node. `wanted` is its id or its name.
-pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
-    let is_wanted = |member: &&ListedMember| member.name == wanted || member.id.to_string() == wanted;
-    let Some(member) = cluster.view.members.iter().find(is_wanted) else {
-        let names = cluster.view.members.iter().map(|member| member.name.clone()).collect();
-        return Err(Failure::NoSuchNode { wanted: wanted.to_string(), names });
-    };
-    let mut says = Vec::new();
-    match cluster.nodes.get(&member.id) {
-        Some(Ok(report)) => {
-            says.push(match (report.role.as_str(), &report.leader) {
-                ("leader", _) => format!("it leads, in epoch {}", report.epoch),
-                (_, Some(leader)) => format!("it follows node {}, in epoch {}", leader.id, report.epoch),
-                (_, None) => "it has no leader".to_string(),
-            });
-            if report.replaced {
-                says.push(
-                    "another disk has replaced this one under its id; if two machines run under that id, stop \
-                        one".to_string(),
-                );
-            } else if report.admitted == Some(false) && member.votes != Some(false) {
-                says.push(
-                    "its disk may have forgotten its promise: it does not vote until a leader has admitted it"
-                        .to_string(),
-                );
-            }
-            if report.disk_full {
-                says.push("its disk is full".to_string());
-            }
-            says.extend(report.remark.clone());
-        }
-        Some(Err(why)) => says.push(format!("it does not answer: {why}")),
-        None => says.push("it was not asked: the node that answered does not know its address".to_string()),
+/// A refusal that names the nodes says that none of them is the wanted one. It is a mistake on the command line.
+pub fn named(failure: Failure, wanted: &str) -> Failure {
+    let Failure::Call(CallError::Refused(problem)) = &failure else { return failure };
+    match problem.members.get("nodes").and_then(Value::as_array) {
+        Some(names) => Failure::NoSuchNode {
+            wanted: wanted.to_string(),
+            names: names.iter().filter_map(Value::as_str).map(str::to_string).collect(),
+        },
+        None => failure,
     }
-    if member.votes == Some(false) {
-        says.push("it is a learner: it votes after it has caught up".to_string());
-    }
-    says.extend(
-        member
-            .trouble
-            .as_ref()
-            .map(|trouble| format!("calls between it and node {}: {trouble}", cluster.view.node.id)),
-    );
-    if let Some(lag) = member.lag.filter(|lag| *lag > 0) {
-        says.push(format!("it is {lag} records behind the leader"));
-    }
-    Ok(json!({"node": {"id": member.id, "name": member.name, "url": member.url}, "says": says}))
 }
 
 pub fn lines(told: &Value) -> Vec<String> {
     let node = &told["node"];
     let head = format!("{} ({}):", text(node, "name"), text(node, "url"));
-    let says = list(told, "says").iter().filter_map(Value::as_str);
-    std::iter::once(head).chain(says.map(|said| format!("  {said}"))).collect()
+    let says = list(told, "says").iter().filter_map(Value::as_str).map(|said| format!("  {said}"));
+    // If the node itself is silent, its first sentence says so.
+    let others = list(told, "silent").iter().filter(|silent| silent["id"] != node["id"]).map(silence);
+    std::iter::once(head).chain(says).chain(others).collect()
 }
 
 // Helpers that read a node's explanation.
@@ -74,9 +39,11 @@ pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 
 /// The nodes that could not be asked, as the last lines.
 pub fn silent(value: &Value) -> impl Iterator<Item = String> {
-    list(value, "silent")
-        .iter()
-        .map(|node| format!("{} did not answer: {}.", text(node, "name"), text(node, "why")))
+    list(value, "silent").iter().map(silence)
+}
+
+fn silence(node: &Value) -> String {
+    format!("{} did not answer: {}.", text(node, "name"), text(node, "why"))
 }
 
 // The subject of the question.
@@ -112,7 +79,33 @@ pub fn parse(text: &str) -> Result<Subject, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::client::Problem;
+
+    #[test]
+    fn a_silent_node_is_named_once() {
+        let silent = json!([{"id": 2, "name": "n2", "why": "x"}, {"id": 3, "name": "n3", "why": "y"}]);
+        let node = json!({"id": 2, "name": "n2", "url": "http://h"});
+        let told = json!({"node": node, "says": ["it does not answer n1: x"], "silent": silent});
+        assert_eq!(lines(&told), ["n2 (http://h):", "  it does not answer n1: x", "n3 did not answer: y."]);
+    }
+
+    #[test]
+    fn only_a_refusal_that_names_the_nodes_is_a_mistake() {
+        let refused = |body: Value| {
+            let problem: Problem = serde_json::from_value(body).expect("a problem");
+            named(Failure::Call(CallError::Refused(Box::new(problem))), "n9")
+        };
+        let problem =
+            json!({"status": 404, "code": "not_found", "title": "", "detail": "", "retryable": false});
+        assert_eq!(refused(problem.clone()).code(), 6);
+        let mut unknown = problem;
+        unknown["nodes"] = json!(["n1", "n2"]);
+        let failure = refused(unknown);
+        assert_eq!((failure.code(), failure.to_string().as_str()), (2, "no node n9; the cluster has n1, n2"));
+    }
 
     #[test]
     fn each_kind_has_its_word() {

@@ -65,7 +65,7 @@ const REMOVE: &str = "/remove";
 /// HEAD is answered for every GET route, and needs the same.
 /// A test compares the routes with the described operations, and the router panics in a test if a row has no
 /// handler.
-pub const TABLE: [Row; 61] = [
+pub const TABLE: [Row; 63] = [
     ("GET", "/", Need::Nothing),
     ("GET", "/ui/{*file}", Need::Nothing),
     ("GET", "/openapi.json", Need::Nothing),
@@ -78,6 +78,8 @@ pub const TABLE: [Row; 61] = [
     ("GET", "/v1/members", Need::All(Read, Status)),
     ("GET", "/v1/explain/leader", Need::All(Read, Status)),
     ("GET", "/v1/explain/roles/{*role}", Need::Named(Read, Roles, NAMED)),
+    ("GET", "/v1/explain/nodes/{*node}", Need::All(Read, Status)),
+    ("GET", "/v1/explain/conflicts/{*id}", Need::All(Read, Docs)),
     // It shows the calls of all clients.
     ("GET", "/v1/explain/calls/{*id}", Need::Order),
     ("POST", "/is_leader", Need::All(Read, Status)),

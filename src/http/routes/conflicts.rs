@@ -1,4 +1,4 @@
-//! Lists conflicts, which are values that a merge overrode, and applies or drops them.
+//! Lists conflicts, which are values that a merge overrode, explains them, and applies or drops them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, NoFields};
 use crate::http::url::{Query, name_after};
-use crate::store::Command;
+use crate::store::{Command, ConflictView, Json, Key, Version};
 
 const PREFIX: &str = "/v1/conflicts/";
+const EXPLAINED: &str = "/v1/explain/conflicts/";
 
 /// The kinds of conflicts, by the names under which conflicts are sorted.
 const KINDS: [&str; 4] = ["doc", "election", "user", "vote"];
@@ -35,10 +36,62 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
         let id = name_after(request.path(), PREFIX, "id")?;
         match store.conflict(&id) {
             Some(conflict) => Ok(answer::stored(&conflict)),
-            None => Err(Problem::new(Code::NotFound, "there is no conflict with that id")),
+            None => Err(unknown()),
         }
     })
     .await
+}
+
+/// Shows a conflict, and explains it in sentences.
+pub async fn explain(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::read(&context, &request, &[], |store, request, _| {
+        let id = name_after(request.path(), EXPLAINED, "id")?;
+        let conflict = store.conflict(&id).ok_or_else(unknown)?;
+        // The conflict is JSON already. Parsing it could change the numbers in its values.
+        let mut text = conflict.to_json();
+        text.pop();
+        Ok(answer::json(StatusCode::OK, format!("{text},\"says\":{}}}", json!(sentences(&conflict)))))
+    })
+    .await
+}
+
+fn unknown() -> Problem {
+    Problem::new(Code::NotFound, "there is no conflict with that id")
+}
+
+fn sentences(view: &ConflictView) -> [String; 5] {
+    let what = match &view.key {
+        Key::Doc(key) => format!("document {key}"),
+        Key::Vote(name) => {
+            let (election, voter): (String, String) = serde_json::from_str(name).unwrap_or_default();
+            format!("vote of {voter} in the election {election}")
+        }
+        key => format!("{} {}", key.table(), key.name()),
+    };
+    let written = |version: &Version| {
+        let value = version.value.as_deref().unwrap_or("a deletion");
+        format!(
+            "{value}, written on the side of node {}, in epoch {}",
+            version.at.epoch.leader.0, version.at.epoch
+        )
+    };
+    let id = shell_word(&view.id);
+    [
+        format!("Both sides of a split changed the {what}, and one value was kept when they merged."),
+        format!("Kept: {}", written(&view.conflict.kept)),
+        format!("Lost: {}", written(&view.conflict.lost)),
+        format!("To restore the lost one: eldest conflicts apply {id}"),
+        format!("To drop it:              eldest conflicts drop {id}"),
+    ]
+}
+
+/// Quotes a text that a shell would split or change.
+fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.,:/@+%".contains(c);
+    match text.chars().all(is_plain) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
+    }
 }
 
 /// Handles `…/{id}/apply` and `…/{id}/drop`.
@@ -86,6 +139,17 @@ fn ids_of<'a>(query: &Query<'a>) -> Result<Cow<'a, str>, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_can_be_pasted_into_a_shell() {
+        for (id, word) in [
+            ("doc:app/config:8.2@41", "doc:app/config:8.2@41"),
+            ("doc:a b:8.2@41", "'doc:a b:8.2@41'"),
+            ("doc:it's:8.2@41", r"'doc:it'\''s:8.2@41'"),
+        ] {
+            assert_eq!(shell_word(id), word);
+        }
+    }
 
     #[test]
     fn ids_are_found_by_what_they_begin_with() {

@@ -120,7 +120,7 @@ async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
 }
 
 /// Returns the answer of each other node, as JSON.
-async fn ask(
+pub async fn ask(
     context: &Context,
     request: &ClientRequest,
     target: &str,

@@ -11,7 +11,7 @@
 //! - `docs`, `commands` with `bulk`, `conflicts`, `roles`, `processes` and `tokens` are the data.
 //!   `role_calls`, `hold` and `tie` hold a role for a client with a stream.
 //! - `feed` and `channels` are streams for readers.
-//! - `health`, `metrics`, `explain` and `members` show the cluster. `operators`, `backups`, `restore` and
+//! - `health`, `metrics`, `explain`, `explain_nodes` and `members` show the cluster. `operators`, `backups`, `restore` and
 //!   `catch_up` take orders.
 //! - `embedded` has the files that are part of the binary, and `pieces` sends bodies as large as the state.
 
@@ -24,6 +24,7 @@ mod conflicts;
 mod docs;
 mod embedded;
 mod explain;
+mod explain_nodes;
 mod feed;
 mod guarded;
 mod health;
@@ -149,6 +150,8 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/backup" => get(backups::backup),
         "/v1/explain/leader" => get(explain::leader),
         "/v1/explain/roles/{*role}" => get(explain::role),
+        "/v1/explain/nodes/{*node}" => get(explain_nodes::node),
+        "/v1/explain/conflicts/{*id}" => get(conflicts::explain),
         "/v1/explain/calls/{*id}" => get(explain::call),
         _ => unserved("GET", pattern),
     }

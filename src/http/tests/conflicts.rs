@@ -97,6 +97,29 @@ async fn conflicts_are_listed_and_shown() {
 }
 
 #[tokio::test]
+async fn a_conflict_is_explained() {
+    let (node, _) = merged().await;
+    let id = ids(&node, "").await.remove(0);
+    let shown = node.call(&format!("GET /v1/conflicts/{}", in_path(&id)), &[], "").await.json();
+    let answer = node.call(&format!("GET /v1/explain/conflicts/{}", in_path(&id)), &[], "").await;
+    assert_eq!((answer.status.as_u16(), answer.header("eldest-epoch")), (200, "7.1"), "{answer:?}");
+    let mut told = answer.json();
+    let says = told.as_object_mut().and_then(|told| told.remove("says")).expect("sentences");
+    assert_eq!(told, shown);
+    let said = |number: usize| says[number].as_str().unwrap_or_default();
+    assert_eq!(
+        said(0),
+        "Both sides of a split changed the document app/a b, and one value was kept when they merged."
+    );
+    assert_eq!(said(1), "Kept: 1, written on the side of node 1, in epoch 7.1");
+    assert!(said(2).starts_with("Lost: 2, written on the side of node "), "{says}");
+    assert_eq!(said(3), format!("To restore the lost one: eldest conflicts apply '{id}'"));
+    assert_eq!(said(4), format!("To drop it:              eldest conflicts drop '{id}'"));
+    let unknown = node.call("GET /v1/explain/conflicts/doc:a:7.1@1", &[], "").await;
+    assert_eq!(unknown.problem(), (404, "not_found".to_string()));
+}
+
+#[tokio::test]
 async fn a_value_is_put_back_or_let_go() {
     for (order, value) in [("apply", "2"), ("drop", "1")] {
         let (node, _) = merged().await;

@@ -4,6 +4,7 @@ mod access;
 mod browsers;
 mod bulk;
 mod conflicts;
+mod explain;
 mod forwarding;
 mod heard;
 mod hostile;

@@ -16,7 +16,7 @@ use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::driver::CallChunk;
 use crate::driver::handle::{
-    Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Whole, Written,
+    Ask, CatchUp, Denied, Desk, LeaderStatus, MemberStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
 use crate::http::Context;
 use crate::http::request::Connection;
@@ -361,8 +361,8 @@ impl Loop {
             cluster: "test".to_string(),
             cluster_id: None,
             mode: self.mode.name(),
-            node: NodeStatus { id: self.me.0, name: "node-1".to_string() },
-            role: "leader",
+            node: NodeStatus { id: self.me.0, name: format!("node-{}", self.me.0) },
+            role: if self.leader == Some(self.me) { "leader" } else { "follower" },
             leader: Some(LeaderStatus { id: 1, url: "http://127.0.0.1:9000".to_string() }),
             epoch: self.epoch().to_string(),
             commit_index: self.store.applied().index,
@@ -378,7 +378,23 @@ impl Loop {
             replaced: false,
             disk_full: false,
             remark: None,
-            members: Vec::new(),
+            members: (1..=3).map(|id| self.member(id)).collect(),
+        }
+    }
+
+    /// This node reaches the first two of three nodes.
+    fn member(&self, id: u32) -> MemberStatus {
+        MemberStatus {
+            id,
+            name: format!("node-{id}"),
+            url: String::new(),
+            role: None,
+            reachable: id < 3,
+            match_index: None,
+            lag: None,
+            last_heard_ms: None,
+            trouble: (id == 3).then(|| "409 another cluster".to_string()),
+            votes: true,
         }
     }
 }
