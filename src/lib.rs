@@ -4,7 +4,6 @@
 //! programs and people, and `eldest-client` is the client library. `docs/protocol.md` is the paper behind it: it defines the rules (P1…)
 //! and invariants (I1…) that the code cites.
 
-pub mod chronicle;
 pub mod cli;
 pub mod config;
 pub mod driver;
@@ -13,5 +12,5 @@ pub mod metrics;
 pub mod wire;
 
 pub use eldest_client as client;
-pub use eldest_core::{feed, leases, protocol, replica, store, types};
+pub use eldest_core::{chronicle, feed, leases, protocol, replica, store, types};
 pub use eldest_storage as storage;

@@ -2,6 +2,7 @@
 
 mod leader;
 mod node;
+mod time;
 
 use clap::Parser;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::output::Output;
 use crate::client::{Request, encoded};
 use node::Subject;
 use node::{list, silent, text};
+use time::local;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -24,8 +26,8 @@ Example:
   eldest why conflict/doc:app/config:8.2@41
   eldest why call/4f2a-1
 
-The request id of a refused call is in its answer, as request_id and in the header X-Request-Id. Times are by
-each node's own clock.")]
+The request id of a refused call is in its answer, as request_id and in the header X-Request-Id. Times are local,
+by each node's own clock.")]
 pub struct WhyArgs {
     /// leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID
     #[arg(default_value = "leader", value_parser = node::parse)]
@@ -85,7 +87,9 @@ fn role_lines(told: &Value) -> Vec<String> {
         true => lines.push("Earlier holders are unknown.".to_string()),
         false => lines.push("\nNewest first:".to_string()),
     }
-    lines.extend(turns.iter().rev().map(|turn| format!("  {}  {}", text(turn, "at"), text(turn, "says"))));
+    lines.extend(
+        turns.iter().rev().map(|turn| format!("  {}  {}", local(text(turn, "at")), text(turn, "says"))),
+    );
     lines
 }
 
@@ -102,7 +106,7 @@ fn call_lines(told: &Value) -> Vec<String> {
     for call in calls {
         lines.push(format!(
             "{}  node {} refused {} {} with {} ({}): {}",
-            text(call, "at"),
+            local(text(call, "at")),
             call["node"],
             text(call, "method"),
             text(call, "path"),

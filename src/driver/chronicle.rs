@@ -9,10 +9,10 @@ use super::clock;
 use super::end::End;
 use super::feed::{Draft, Fact, Kind};
 use super::setup::Setup;
-use crate::chronicle::{Book, ENTRIES_MOST, Entry, Roles, TURNS_MOST, sentence};
+use crate::chronicle::{Book, ENTRIES_MOST, Note, RoleTurns, TURNS_MOST, sentence};
 use crate::protocol::{Cause, Event, Impasse};
 use crate::storage;
-use crate::types::{Index, NodeId, Position, WallTime};
+use crate::types::{Epoch, Index, NodeId, Position, Span, WallTime};
 
 /// The maximum number of lines that wait for the disk. If roles change hands faster than the disk writes, further lines are not kept.
 const LINES_MOST: usize = 1024;
@@ -32,8 +32,10 @@ const TOLD_MOST: usize = 100;
 #[derive(Debug)]
 pub struct Chronicle {
     book: Book,
-    roles: Roles,
+    roles: RoleTurns,
     lines: Option<SyncSender<Line>>,
+    /// The chronicle says that the disk keeps this node waiting.
+    disk_waits: bool,
 }
 
 #[derive(Debug)]
@@ -51,31 +53,65 @@ struct Files {
 impl Chronicle {
     /// Opens the files. The node starts even if the chronicle cannot be kept in the directory. `last` is the last index of the log.
     pub fn open(dir: &Path, setup: &Arc<Setup>, last: Index) -> Chronicle {
-        let now = clock::now();
+        let (now, is_new) = (clock::now(), last == Index::default());
         let files = match Files::open(dir) {
             Ok(files) => files,
             Err(error) => {
                 cannot_be_kept(setup, &error);
                 // Queries are still answered, from memory alone.
-                let (book, _) = Book::open([], now);
-                return Chronicle { book, roles: Roles::default(), lines: None };
+                let (book, _) = Book::open([], now, is_new);
+                let roles = RoleTurns::default();
+                return Chronicle { book, roles, lines: None, disk_waits: false };
             }
         };
-        let (book, started) = Book::open(files.leadership.lines(), now);
-        let roles = Roles::open(files.roles.lines(), last);
+        let damaged = files.leadership.damaged() + files.roles.damaged();
+        if damaged > 0 {
+            tracing::warn!("{damaged} damaged lines of the history of leadership and roles are left out");
+        }
+        let (book, started) = Book::open(files.leadership.lines(), now, is_new);
+        let roles = RoleTurns::open(files.roles.lines(), last);
         let (lines, coming) = sync_channel(LINES_MOST);
         let (setup, name) = (setup.clone(), "chronicle".to_string());
         let work = move || files.write(&coming, &setup);
         let lines = thread::Builder::new().name(name).spawn(work).ok().map(|_| lines);
-        let mut chronicle = Chronicle { book, roles, lines };
+        let mut chronicle = Chronicle { book, roles, lines, disk_waits: false };
         chronicle.write(Line::Leadership(started.line()));
         chronicle
     }
 
-    pub fn event(&mut self, event: &Event) {
-        if let Some(entry) = self.book.note(clock::now(), event) {
-            self.write(Line::Leadership(entry.line()));
+    /// Notes an event of this node, which has this log and this promise now. Returns whether it belongs in the log as well, which is so
+    /// unless it was observed a short time ago.
+    pub fn event(&mut self, event: &Event, last: Position, promised: Epoch) -> bool {
+        let entries = self.book.note(clock::now(), event, last, promised);
+        self.write_entries(&entries);
+        !is_observation(event) || !entries.is_empty()
+    }
+
+    /// Notes once that the disk has not stored what it was given that long ago.
+    pub fn disk_waits(&mut self, waited: Span) {
+        if !std::mem::replace(&mut self.disk_waits, true) {
+            self.observe(|at| Note::disk_waits(at, waited));
         }
+    }
+
+    pub fn disk_answers(&mut self, waited: Span) {
+        self.disk_waits = false;
+        self.observe(|at| Note::disk_answers(at, waited));
+    }
+
+    /// Notes that this node refuses this node's calls, if that is news.
+    pub fn barred(&mut self, by: NodeId, why: &str) {
+        self.observe(|at| Note::barred(at, by.0, why));
+    }
+
+    fn observe(&mut self, entry: impl FnOnce(WallTime) -> Note) {
+        let now = clock::now();
+        let entries = self.book.observe(now, entry(now.wall));
+        self.write_entries(&entries);
+    }
+
+    fn write_entries(&mut self, entries: &[Note]) {
+        entries.iter().for_each(|entry| self.write(Line::Leadership(entry.line())));
     }
 
     /// Notes the events of a record, and when the record was written: a node that was away applies it late.
@@ -93,7 +129,7 @@ impl Chronicle {
         }
     }
 
-    pub fn entries(&mut self) -> Arc<Vec<Entry>> {
+    pub fn entries(&mut self) -> Arc<Vec<Note>> {
         self.book.entries()
     }
 
@@ -149,16 +185,13 @@ pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
     // In the words of `eldest why`. These follow the name of the node, which is this one.
     let said = |event: &Event| {
-        let entry = Entry::of(WallTime::default(), event);
+        let entry = Note::of(WallTime::default(), event);
         entry
             .map(|entry| format!("this node {}", sentence(&entry, |id| name(NodeId(id)))))
             .unwrap_or_default()
     };
     match event {
-        Event::Suspected { leader, cause } if leader.0 == 0 => {
-            tracing::info!(cause = cause.word(), "{}", said(&event));
-        }
-        Event::Suspected { leader, cause } => {
+        Event::Suspected { leader, cause, .. } => {
             tracing::warn!(leader = leader.0, cause = cause.word(), "{}", said(&event));
         }
         Event::Claimed { epoch } => tracing::info!(%epoch, "claiming leadership"),
@@ -211,14 +244,19 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority tells which is right");
         }
+        other if is_observation(&other) => tracing::warn!("{}", said(&other)),
+        Event::HandsOver { .. } => tracing::warn!("{}", said(&event)),
         // `eldest why` shows these events; without a leader they occur many times a second.
-        Event::Declined { .. }
-        | Event::Approved { .. }
-        | Event::Deferred { .. }
-        | Event::Refused { .. }
-        | Event::Backed { .. }
-        | Event::TurnedDown { .. } => tracing::debug!("{}", said(&event)),
+        other => tracing::debug!("{}", said(&other)),
     }
+}
+
+/// The event may explain a change of leader, but is no step towards one.
+fn is_observation(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Slept { .. } | Event::WallClockSet { .. } | Event::Held { .. } | Event::StandsBack { .. }
+    )
 }
 
 /// Explains why two sides cannot merge, and what to do about it.

@@ -180,8 +180,11 @@ impl Engine {
             Out::Feed(event) => self.tell_feed(event),
             Out::Event(event) => {
                 self.counting.event(&self.numbers, &event);
-                self.chronicle.event(&event);
-                chronicle::event(&self.setup, event);
+                let core = self.replica.core();
+                let (last, promised) = (core.log().last(), core.vote().promise.epoch);
+                if self.chronicle.event(&event, last, promised) {
+                    chronicle::event(&self.setup, event);
+                }
             }
             Out::End(why) => {
                 // The first reason counts.
@@ -293,7 +296,10 @@ impl Engine {
         }
         if state.durable > self.disk.durable {
             self.disk.durable = state.durable;
-            self.counting.durable(&self.numbers, state.durable, clock::now().mono);
+            let took = self.counting.durable(&self.numbers, state.durable, clock::now().mono);
+            if took >= self.setup.settings.timing.dead_after {
+                self.chronicle.disk_answers(took);
+            }
             self.release_unsynced();
             self.handle(In::Durable(state.durable));
         }
@@ -374,8 +380,14 @@ impl Engine {
 
     /// Runs the replica's timers that are due.
     pub fn tick(&mut self) {
-        if clock::now().mono >= self.replica.deadline() {
+        let now = clock::now().mono;
+        if now >= self.replica.deadline() {
             self.handle(In::Tick);
+        }
+        let waited = self.counting.disk_waits(now);
+        // Others wait no longer than this for a leader.
+        if waited >= self.setup.settings.timing.dead_after {
+            self.chronicle.disk_waits(waited);
         }
         self.look_around();
     }

@@ -26,7 +26,7 @@ use super::reads::{Readers, Reads};
 use super::replies::{CHUNKS_MOST, CallChunk, Gathering, Keyed, Reply, RoleCaller, To, Verdicts};
 use super::shown::{Explained, Measures, Pulse};
 pub use super::shown::{LeaderStatus, MemberStatus, NodeStatus, Status};
-use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
+use crate::protocol::{Envelope, HandOverReason, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Acquire, Call, CallId, Granted, In, Registration, Renewal, Untie};
 pub use crate::replica::{CatchUp, Denied, LeaseTimes, Opinion, View, Whole, Written};
 use crate::storage::Encoded;
@@ -328,8 +328,8 @@ impl Handle {
     }
 
     /// Hands leadership to this node, or to the best heir; returns when that is done.
-    pub async fn hand_over(&self, to: Option<NodeId>) -> Result<(), Denied> {
-        self.call(Call::HandOver { to }, To::Done).await
+    pub async fn hand_over(&self, to: Option<NodeId>, reason: HandOverReason) -> Result<(), Denied> {
+        self.call(Call::HandOver { to, reason }, To::Done).await
     }
 
     pub async fn service(&self, change: ServiceChange) -> Result<(), Denied> {

@@ -166,18 +166,22 @@ impl Counting {
     }
 
     /// A round is complete when its last write is durable: writes become durable in their order (P29).
-    pub fn durable(&mut self, numbers: &Numbers, upto: Seq, now: Time) {
+    /// Returns the time that the longest of them took.
+    pub fn durable(&mut self, numbers: &Numbers, upto: Seq, now: Time) -> Span {
+        let mut longest = Span::ZERO;
         while let Some((_, began)) = self.rounds.front().copied().filter(|(seq, _)| *seq <= upto) {
             self.rounds.pop_front();
+            longest = longest.max(now.since(began));
             let took = Duration::from_micros(now.since(began).0);
             numbers.syncs.observe(took);
             self.slowest_sync.observe(now, took);
         }
+        longest
     }
 
     /// Returns how long the oldest round has waited for the disk. The time grows without end on a disk that hangs.
-    pub fn disk_waits(&self, now: Time) -> Duration {
-        self.rounds.front().map_or(Duration::ZERO, |(_, began)| Duration::from_micros(now.since(*began).0))
+    pub fn disk_waits(&self, now: Time) -> Span {
+        self.rounds.front().map_or(Span::ZERO, |(_, began)| now.since(*began))
     }
 
     pub fn slowest_sync(&self, now: Time) -> Duration {
@@ -227,7 +231,8 @@ mod numbers_tests {
         let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(10)));
         for (place, cause) in Cause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, place, "the list has the order of the variants");
-            counting.event(&numbers, &Event::Suspected { leader: NodeId(1), cause });
+            let (silent, patience) = (Span::ZERO, Span::ZERO);
+            counting.event(&numbers, &Event::Suspected { leader: NodeId(1), cause, silent, patience });
         }
         let counts: Vec<_> = numbers.leader_changes().collect();
         assert!(counts.iter().all(|(_, count)| *count == 1), "{counts:?}");
@@ -252,12 +257,12 @@ mod numbers_tests {
         counting.on_write_started(Seq(5), Time(200));
         counting.durable(&numbers, Seq(2), Time(300));
         assert_eq!(numbers.syncs.upto().1, 0);
-        assert_eq!(counting.disk_waits(Time(300)), Duration::from_micros(200));
+        assert_eq!(counting.disk_waits(Time(300)), Span(200));
         counting.durable(&numbers, Seq(4), Time(400));
         assert_eq!(numbers.syncs.upto().1, 1);
         counting.durable(&numbers, Seq(9), Time(500));
         assert_eq!((numbers.syncs.upto().1, numbers.syncs.sum_seconds()), (2, 0.0006));
-        assert_eq!(counting.disk_waits(Time(900)), Duration::ZERO);
+        assert_eq!(counting.disk_waits(Time(900)), Span::ZERO);
         assert_eq!(counting.slowest_sync(Time(900)), Duration::from_micros(300));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::setup::Member;
-use crate::chronicle::Entry;
+use crate::chronicle::Note;
 use crate::protocol::{Waits, majority};
 use crate::types::{Epoch, Index, NodeId, Now, Span, Time};
 
@@ -284,7 +284,7 @@ pub struct Explained {
     /// Stated only by the leader: its successor if it dies, then the successor of that node, and so on.
     pub succession: Vec<HeirShown>,
     #[serde(with = "shared")]
-    pub entries: Arc<Vec<Entry>>,
+    pub entries: Arc<Vec<Note>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,13 +310,13 @@ mod shared {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::chronicle::Entry;
+    use crate::chronicle::Note;
 
-    pub fn serialize<S: Serializer>(entries: &Arc<Vec<Entry>>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(entries: &Arc<Vec<Note>>, serializer: S) -> Result<S::Ok, S::Error> {
         entries.as_slice().serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<Entry>>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<Note>>, D::Error> {
         Vec::deserialize(deserializer).map(Arc::new)
     }
 }

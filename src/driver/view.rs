@@ -145,7 +145,7 @@ impl Engine {
             unsynced: self.disk.unsynced.len(),
             round_trips: others.iter().filter_map(|other| Some((other.id.0, takes(other.id)?))).collect(),
             remarks: self.all_remarks(),
-            disk_waits: self.counting.disk_waits(now.mono),
+            disk_waits: Duration::from_micros(self.counting.disk_waits(now.mono).0),
             slowest_sync: self.counting.slowest_sync(now.mono),
         }
     }
@@ -155,6 +155,12 @@ impl Engine {
         let now = clock::now().mono;
         if !self.remarks.are_due(now) {
             return;
+        }
+        let recent = self.refused_lately();
+        for other in self.setup.others() {
+            if let Some(why) = self.network.why_refused(other.id, recent) {
+                self.chronicle.barred(other.id, &why);
+            }
         }
         let advice = self.advice().map(|advice| advice.text);
         let lasts = |text: &String| self.remarks.has_seen(text);
@@ -184,12 +190,11 @@ impl Engine {
     }
 
     fn why_no_leader(&self, waits: &Waits) -> Option<String> {
-        let (known, timing) = (self.setup.known(), &self.setup.settings.timing);
+        let known = self.setup.known();
         let members = |ids: &[_]| -> Vec<Member> {
             known.members.iter().filter(|member| ids.contains(&member.id)).cloned().collect()
         };
-        // A node without a leader calls the others more often than this.
-        let recent = Duration::from_micros(timing.dead_after.0).max(REFUSED_LATELY);
+        let recent = self.refused_lately();
         let mut refusing = Vec::new();
         let mut without_refusing = |ids: &[NodeId]| {
             let mut rest = members(ids);
@@ -206,10 +211,16 @@ impl Engine {
         // A disk may be sound although calls to its node are refused.
         let doubted = doubted(&members(&waits.doubted), &members(&waits.silent));
         let silent = advise(waits, &silent, known.voters(), refusing.is_empty());
-        let late = (!late.is_empty()).then(|| too_late(&late, Duration::from_micros(timing.fresh().0)));
+        let late = (!late.is_empty())
+            .then(|| too_late(&late, Duration::from_micros(self.setup.settings.timing.fresh().0)));
         let texts: Vec<String> =
             refused(&refusing).into_iter().chain(doubted).chain(silent).chain(late).collect();
         (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    /// The time within which a call must have failed to count. A node without a leader calls the others more often than this.
+    fn refused_lately(&self) -> Duration {
+        Duration::from_micros(self.setup.settings.timing.dead_after.0).max(REFUSED_LATELY)
     }
 
     fn other_remarks(&self) -> impl Iterator<Item = Remark> {

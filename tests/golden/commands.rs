@@ -1,5 +1,6 @@
 //! The meaning of each command of a script.
 
+use eldest::protocol::HandOverReason;
 use eldest::protocol::{Ack, Node, ServiceChange, Settings, Takeover};
 use eldest::replica::{Call, In, ReadProof};
 use eldest::store::Command;
@@ -154,8 +155,12 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
 fn order(words: &[&str]) -> Result<Option<Call>, String> {
     Ok(Some(match words {
         ["read"] => Call::Read(ReadProof::Round),
-        ["handover"] => Call::HandOver { to: None },
-        ["handover", to] => Call::HandOver { to: Some(node(to)?) },
+        ["handover"] => {
+            Call::HandOver { to: None, reason: HandOverReason::Ordered { by: "operator".into() } }
+        }
+        ["handover", to] => {
+            Call::HandOver { to: Some(node(to)?), reason: HandOverReason::Ordered { by: "operator".into() } }
+        }
         ["service", "down", ttl] => {
             let (owner, ttl) = (Owner::Operator, Span(micros(ttl)?));
             Call::Service(ServiceChange::Down { owner, ttl, reason: "".into() })

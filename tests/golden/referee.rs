@@ -34,8 +34,8 @@ impl Referee {
     }
 
     /// An epoch is opened by one process only (I1).
-    pub fn told(&mut self, boot: Boot, event: Event) {
-        if let Event::Opened { epoch } = event {
+    pub fn told(&mut self, boot: Boot, event: &Event) {
+        if let Event::Opened { epoch } = *event {
             let first = *self.opened.entry(epoch).or_insert(boot);
             assert_eq!(first, boot, "{epoch} was opened twice (I1)");
         }

@@ -217,7 +217,7 @@ impl Stage {
             }
             Out::Event(event) => {
                 let boot = self.hosts[&node].core().map(|core| core.boot());
-                self.referee.told(boot.unwrap_or_default(), event);
+                self.referee.told(boot.unwrap_or_default(), &event);
                 self.trace.event(self.now, node, event);
             }
             Out::End(end) => self.trace.note(self.now, node, trace::end(&end)),

@@ -68,7 +68,7 @@ impl Trace {
 
     pub fn event(&mut self, at: u64, who: NodeId, event: Event) {
         let text = match event {
-            Event::Suspected { leader, cause } => format!("suspects {leader} ({cause:?})"),
+            Event::Suspected { leader, cause, .. } => format!("suspects {leader} ({cause:?})"),
             // The claim itself follows, and the answers stand in the messages.
             Event::Claimed { .. }
             | Event::Declined { .. }
@@ -77,6 +77,13 @@ impl Trace {
             | Event::Refused { .. }
             | Event::Backed { .. }
             | Event::TurnedDown { .. } => return,
+            // These explain the steps that follow.
+            Event::HandsOver { .. }
+            | Event::HandedOver { .. }
+            | Event::StandsBack { .. }
+            | Event::Slept { .. }
+            | Event::WallClockSet { .. }
+            | Event::Held { .. } => return,
             Event::Opened { epoch } => format!("opens {epoch}"),
             Event::Following { epoch } => format!("follows {epoch}"),
             Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),

@@ -67,6 +67,7 @@ mod shares;
 mod sides;
 mod slow;
 mod stopping;
+mod stories;
 mod strangers;
 mod timings;
 mod tls;

@@ -22,7 +22,7 @@ async fn a_stopped_leader_is_followed_without_a_time_out() {
         let told = cluster.ask(next, &Call::get("/v1/explain/leader")).await;
         let told = told.map_err(|silence| format!("{silence:?}"))?.json();
         let because = told["changes"][0]["because"].as_str().unwrap_or_default().to_string();
-        if because.contains("it handed over") { Ok(()) } else { Err(told.to_string()) }
+        if because.contains("handed over to") { Ok(()) } else { Err(told.to_string()) }
     })
     .await;
 }

@@ -51,7 +51,7 @@ async fn told_that_leads(cluster: &Cluster, asked: u32, leader: u32, silent: &[&
 
 /// True if this node has written the epoch into its chronicle: a separate thread writes it, and a killed
 /// process loses the lines that are not written yet.
-fn has_written(cluster: &Cluster, node: u32, epoch: &Value) -> bool {
+pub(crate) fn has_written(cluster: &Cluster, node: u32, epoch: &Value) -> bool {
     let text = std::fs::read_to_string(cluster.node(node).data.join("chronicle")).unwrap_or_default();
     text.contains(&epoch.to_string())
 }
@@ -76,7 +76,7 @@ async fn a_failover_is_foretold_told_and_remembered() {
     for step in ["suspected", "claimed", "approved", "backed", "opened", "following"] {
         assert!(said(change).contains(&step), "{step} is no step of {change}");
     }
-    let text = why_says(&cluster, 2, &[], &["\n  because ", "gave up node-1"]).await;
+    let text = why_says(&cluster, 2, &[], &["\nBecause ", "gave up node-1"]).await;
     assert!(text.starts_with("node-2 leads, in epoch "), "{text}");
 
     let epoch = change["epoch"].clone();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use eldest::protocol::Envelope;
+use eldest::protocol::HandOverReason;
 use eldest::replica::{Call, CallId, In};
 use eldest::store::Command;
 use eldest::types::NodeId;
@@ -154,7 +155,10 @@ impl Cluster {
                 host.feed(write(self.budget.writes), sync, history)
             }
             Action::HandOver(_) => {
-                let calls = vec![(CallId(99), Call::HandOver { to: None })];
+                let calls = vec![(
+                    CallId(99),
+                    Call::HandOver { to: None, reason: HandOverReason::Ordered { by: "operator".into() } },
+                )];
                 host.feed(In::Calls(calls), sync, history)
             }
         }

@@ -2,7 +2,6 @@
 //! and which of them hear of its commit (P7).
 
 use eldest::protocol::{Ack, Message};
-use eldest::replica::Call;
 use eldest::types::{Index, NodeId, Span};
 
 use crate::checks::{Check, ensure};
@@ -14,7 +13,7 @@ use crate::world::World;
 pub fn leads_again_before_its_heir() -> Check {
     let mut world = stage(3, 30, |settings| settings.timing.window = Span::millis(4_000))?;
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::HandOver(_)));
-    world.order(0, Call::HandOver { to: Some(NodeId(3)) })?;
+    world.hand_over(0, Some(NodeId(3)))?;
     let led = world.run_until_true(world.now + 2_000 * MS, |world| leads(world, 2))?;
     ensure(led, "stage", || "n2 does not lead".into())?;
     run(&mut world, 50)?;
@@ -38,7 +37,7 @@ pub fn late_word_of_a_wiped_disk() -> Check {
     world.recorder = None;
     let late = world.recorded.pop();
     for heir in [2, 1] {
-        world.order(usize::from(heir == 1), Call::HandOver { to: Some(NodeId(heir)) })?;
+        world.hand_over(usize::from(heir == 1), Some(NodeId(heir)))?;
         run(&mut world, 1_000)?;
     }
     ensure(leads(&world, 1), "stage", || "n1 does not lead again".into())?;

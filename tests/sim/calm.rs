@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use eldest::protocol::{Settings, Takeover};
-use eldest::replica::Call;
 use eldest::types::{NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
@@ -125,7 +124,7 @@ pub fn hand_over(world: &mut World, to: NodeId) -> Check {
         return ensure(false, "stage", || "nobody leads".into());
     };
     let node = world.slot(leader);
-    world.order(node, Call::HandOver { to: Some(to) })
+    world.hand_over(node, Some(to))
 }
 
 /// Every node that runs follows one leader (`wanted`, if given), has all that is committed, and counts.

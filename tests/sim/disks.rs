@@ -2,7 +2,6 @@
 //! P11).
 
 use eldest::protocol::{Message, Node, Timing};
-use eldest::replica::Call;
 use eldest::types::{Format, Incarnation, NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
@@ -44,7 +43,7 @@ pub fn wiped_granter() -> Check {
     let let_in = world.run_until_true(world.now + 5_000 * MS, counts)?;
     ensure(let_in, "stage", || "n3 is not let in".into())?;
     world.net.slow.insert((NodeId(4), NodeId(2)), 100 * MS);
-    world.order(1, Call::HandOver { to: Some(NodeId(4)) })?;
+    world.hand_over(1, Some(NodeId(4)))?;
     run(&mut world, 6_000)?;
     ensure(leads(&world, 4), "stage", || "n4 does not lead".into())
 }

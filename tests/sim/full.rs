@@ -1,7 +1,6 @@
 //! Disks without room, where records wait, and promises and answers do not (P24, C32); and a slow disk (P26).
 
 use eldest::protocol::Node;
-use eldest::replica::Call;
 use eldest::types::{Format, NodeId};
 
 use crate::calls::Waiting;
@@ -103,7 +102,7 @@ pub fn promises_slowly() -> Check {
     for seed in 80..90 {
         let mut world = stage(3, seed, |_| {})?;
         world.hosts[2].sync_us = 400 * MS;
-        world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
+        world.hand_over(0, Some(NodeId(2)))?;
         let led = world.run_until_true(world.now + 2_000 * MS, |world| leads(world, 2))?;
         ensure(led, "stage", || "n2 does not lead".into())?;
         for value in 0..24 {

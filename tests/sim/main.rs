@@ -50,6 +50,7 @@ mod soak;
 mod stage;
 mod state;
 mod stored;
+mod stories;
 mod succession;
 mod successors;
 mod timings;

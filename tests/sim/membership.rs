@@ -210,7 +210,7 @@ pub fn members_change_under_an_old_lease() -> Check {
         run(&mut world, 4)?;
     }
     // n2, which knows what it has granted, is asked too late.
-    world.order(1, Call::HandOver { to: Some(NodeId(4)) })?;
+    world.hand_over(1, Some(NodeId(4)))?;
     let _ = world.run_until_true(world.now + 20 * MS, |world| !leads(world, 2))?;
     world.net.slow.insert((NodeId(4), NodeId(2)), 3_000 * MS);
     run(&mut world, 3_000)

@@ -500,7 +500,7 @@ impl Plan {
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {
         let to = self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-        world.order(node, Call::HandOver { to })
+        world.hand_over(node, to)
     }
 
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {

@@ -1,8 +1,8 @@
 //! The driver's part of every node: its process, its disk's queue, and the way out for its messages.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use eldest::protocol::{Event as Told, Fault, Settings};
+use eldest::protocol::{Event as Told, Fault, HandOverReason, Settings};
 use eldest::replica::{Answer, Call, CallId, Denied, End, FeedEvent, In, Out, Replica, Unheard};
 use eldest::types::{Boot, ClusterId, Epoch, NodeId, Position};
 
@@ -39,6 +39,7 @@ impl World {
         let kept = readers::begin(host, host.settings.is_available());
         host.kept = kept;
         self.checks.told.begins(id, life, applied);
+        self.checks.story.begins(node, id, clock);
         self.note(|| format!("{id} starts"));
         self.look_after_disk(node)?;
         self.feed(node, In::Tick)
@@ -53,6 +54,7 @@ impl World {
         host.disk.die(power);
         host.lose_process();
         let id = host.id;
+        self.checks.story.died(id, self.now);
         self.note(|| format!("{id} dies{}", if power { " with its machine" } else { "" }));
         if !power {
             for peer in 0..self.hosts.len() {
@@ -83,6 +85,12 @@ impl World {
     /// An operator's call whose answer is not awaited.
     pub fn order(&mut self, node: usize, call: Call) -> Check {
         self.calls(node, vec![(Waiting::Nobody, call)])
+    }
+
+    /// An operator orders a leader to hand over.
+    pub fn hand_over(&mut self, node: usize, to: Option<NodeId>) -> Check {
+        self.checks.story.ordered(self.hosts[node].id);
+        self.order(node, Call::HandOver { to, reason: HandOverReason::Ordered { by: "operator".into() } })
     }
 
     /// Gives a node calls as one round.
@@ -251,14 +259,26 @@ impl World {
         if let Told::Impasse { .. } = told {
             self.checks.told.called_off(id)?;
         }
+        let standing = self.hosts[node].core().map(|core| (core.log().last(), core.vote().promise.epoch));
+        let clock = self.hosts[node].clock.now(self.now);
+        self.checks.story.told(self.now, node, clock, &told, standing.unwrap_or_default())?;
         if let Told::Opened { epoch } = told {
             self.openings.push((self.now, id));
             self.witness_opening();
+            if self.tells_one_story() {
+                self.checks.story.opened(epoch)?;
+            }
             if let Some(core) = self.hosts[node].core().filter(|_| !self.is_available()) {
                 self.checks.survival.opened(id, epoch, core.log())?;
             }
         }
         Ok(())
+    }
+
+    /// In available mode two leaders may follow different ones, and the chronicles of two machines under one id are mixed up.
+    fn tells_one_story(&self) -> bool {
+        let ids: BTreeSet<NodeId> = self.hosts.iter().map(|host| host.id).collect();
+        !self.is_available() && ids.len() == self.hosts.len()
     }
 
     fn ended(&mut self, node: usize, end: End) -> Check {

@@ -4,7 +4,7 @@
 use eldest::protocol::{
     Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term, Timing,
 };
-use eldest::replica::{Call, In};
+use eldest::replica::In;
 use eldest::types::{Boot, ClaimId, ClusterId, Epoch, Format, NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
@@ -133,7 +133,7 @@ pub fn hand_over_with_late_news() -> Check {
         world.net.slow.insert((NodeId(follower), NodeId(1)), 40 * MS);
     }
     run(&mut world, 300)?;
-    world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
+    world.hand_over(0, Some(NodeId(2)))?;
     run(&mut world, 2_000)?;
     let led = leads(&world, 2);
     ensure(led, "P18 the heir leads", || "n2 does not lead".into())
@@ -181,7 +181,7 @@ pub fn old_certificate() -> Check {
     let first = core(&world, 1).and_then(Node::leads).unwrap_or_default();
     for heir in [2, 1] {
         let node = world.slot(NodeId(3 - heir));
-        world.order(node, Call::HandOver { to: Some(NodeId(heir)) })?;
+        world.hand_over(node, Some(NodeId(heir)))?;
         run(&mut world, 1_000)?;
     }
     let promised = core(&world, 3).map(Node::vote);

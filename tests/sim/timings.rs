@@ -2,7 +2,6 @@
 //! relies on it, no matter what the others are configured to (P11).
 
 use eldest::protocol::Timing;
-use eldest::replica::Call;
 use eldest::types::{NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
@@ -96,7 +95,7 @@ fn n1_is_followed_by_n2(seed: u64) -> Result<World, Violation> {
 /// n2, which knows of n1's lease, is asked too late.
 fn hands_over_to_n4(world: &mut World) -> Check {
     world.net.slow.insert((NodeId(4), NodeId(2)), 3_000 * MS);
-    world.order(1, Call::HandOver { to: Some(NodeId(4)) })?;
+    world.hand_over(1, Some(NodeId(4)))?;
     leads_beside_n1(world, 4)
 }
 

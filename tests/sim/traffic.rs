@@ -143,8 +143,9 @@ impl World {
             return Ok(());
         }
         self.note(|| envelope.to_string());
+        let now = self.hosts[node].clock.now(self.now).mono;
+        self.checks.story.delivered(node, &envelope.message, now);
         if self.hosts[node].settings.ack == Ack::All {
-            let now = self.hosts[node].clock.now(self.now).mono;
             let patience = self.hosts[node].settings.timing.dead_after;
             self.checks.answered.heard(&envelope, now, patience);
         }

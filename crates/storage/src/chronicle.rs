@@ -1,8 +1,14 @@
 //! Lines that a node keeps for people: appended, bounded, and irrelevant to safety. They are not synced: they outlive the
 //! process, but a power failure may lose the newest.
 //!
-//! A line that was cut short gets its line end when the file is opened; readers skip it. When the file has twice as many lines
+//! Each line begins with its checksum, so that a damaged line is left out and not told as something that happened. Earlier versions wrote
+//! lines of JSON without one. A line that was cut short gets its line end when the file is opened. When the file has twice as many lines
 //! as are kept, it is rewritten with the newest ones, first under another name.
+//!
+//! ```text
+//!   5f3a09c1 {"at":"2026-11-28T14:03:07.401Z","event":"suspected","node":1,…}
+//!   └─ CRC-32 of what follows the space, in hexadecimal digits
+//! ```
 //!
 //! So a line costs one small write, and the file is rewritten once in as many additions as lines are kept. The code calls
 //! `std::fs` and not `Files`: nothing depends on these files, so no simulated power failure needs to reach them.
@@ -27,6 +33,8 @@ pub struct Chronicle {
     most: usize,
     /// The number of lines in the file.
     written: usize,
+    /// The number of lines that were damaged when the file was opened.
+    damaged: usize,
 }
 
 impl Chronicle {
@@ -40,13 +48,27 @@ impl Chronicle {
             file.write_all(b"\n")?;
         }
         let text = String::from_utf8_lossy(&found);
+        // Of a larger file only the end was read, which may begin within a line.
+        let text = if found.len() as u64 == BYTES_MOST {
+            text.split_once('\n').map_or("", |(_, rest)| rest)
+        } else {
+            &text
+        };
         let mut lines: VecDeque<String> = VecDeque::new();
-        let mut written = 0;
+        let (mut written, mut damaged) = (0, 0);
         for line in text.lines() {
             written += 1;
-            keep(&mut lines, most, line);
+            match content(line) {
+                Some(line) => keep(&mut lines, most, line),
+                None => damaged += 1,
+            }
         }
-        Ok(Chronicle { path, file, lines, most, written })
+        Ok(Chronicle { path, file, lines, most, written, damaged })
+    }
+
+    /// The number of lines that were damaged when the file was opened, and are left out.
+    pub fn damaged(&self) -> usize {
+        self.damaged
     }
 
     pub fn lines(&self) -> impl Iterator<Item = &str> {
@@ -58,7 +80,7 @@ impl Chronicle {
         if self.written >= 2 * self.most {
             return self.rewrite();
         }
-        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.file.write_all(summed(line).as_bytes())?;
         self.written += 1;
         Ok(())
     }
@@ -71,13 +93,29 @@ impl Chronicle {
             _ => {}
         }
         let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(&new)?;
-        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        let text: String = self.lines.iter().map(|line| summed(line)).collect();
         file.write_all(text.as_bytes())?;
         // The old file is complete until the new one takes its name, so a process that dies loses no line.
         fs::rename(&new, &self.path)?;
         (self.file, self.written) = (file, self.lines.len());
         Ok(())
     }
+}
+
+/// The line as it stands in the file.
+fn summed(line: &str) -> String {
+    format!("{:08x} {line}\n", crc32fast::hash(line.as_bytes()))
+}
+
+/// Returns the line without its checksum, or None if it is damaged.
+fn content(written: &str) -> Option<&str> {
+    // An earlier version has written it.
+    if written.starts_with('{') && written.ends_with('}') {
+        return Some(written);
+    }
+    let (sum, line) = written.split_once(' ')?;
+    let sum = u32::from_str_radix(sum, 16).ok().filter(|_| sum.len() == 8)?;
+    (crc32fast::hash(line.as_bytes()) == sum).then_some(line)
 }
 
 fn keep(lines: &mut VecDeque<String>, most: usize, line: &str) {
@@ -131,17 +169,25 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_stands_alone() {
+    fn a_damaged_line_is_left_out_and_harms_no_other() {
         let dir = TempDir::new();
-        fs::write(dir.path().join(NAME), b"whole\nto\xffrn").expect("it is written");
-        open(&dir).add("after").expect("there is room");
-        assert_eq!(lines(&open(&dir)), ["whole", "to\u{fffd}rn", "after"]);
+        let mut chronicle = open(&dir);
+        chronicle.add("whole").expect("there is room");
+        chronicle.add("to be damaged").expect("there is room");
+        let text = fs::read(dir.path().join(NAME)).expect("a file");
+        let torn = String::from_utf8_lossy(&text).replace("to be", "to bE");
+        fs::write(dir.path().join(NAME), [torn.as_bytes(), b"{\"of\":\"before\"}\n0123456\xff"].concat())
+            .expect("it is written");
+        let mut again = open(&dir);
+        assert_eq!((lines(&again), again.damaged()), (vec!["whole".into(), "{\"of\":\"before\"}".into()], 2));
+        again.add("after").expect("there is room");
+        assert_eq!(lines(&open(&dir)), ["whole", "{\"of\":\"before\"}", "after"]);
     }
 
     #[test]
     fn of_a_huge_file_the_end_is_read() {
         let dir = TempDir::new();
-        let text = "x".repeat(99) + "\n";
+        let text = summed(&"x".repeat(90));
         fs::write(dir.path().join(NAME), text.repeat(60_000)).expect("it is written");
         let mut chronicle = open(&dir);
         assert_eq!(chronicle.lines().count(), 3);

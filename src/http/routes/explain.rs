@@ -19,7 +19,7 @@ use axum::extract::State;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::chronicle::{Change, Step, changes, epoch_order, sentence, turn_shown};
+use crate::chronicle::{Change, Note, NotedStep, changes, epoch_order, sentence, turn_shown};
 use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
@@ -27,7 +27,7 @@ use crate::http::dispatch::{self, Question, ask_others};
 use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::http::url::name_after;
 use crate::store;
-use crate::types::{LeaseName, NodeId, Text};
+use crate::types::{LeaseName, NodeId, Text, WallTime};
 
 const ROLES: &str = "/v1/explain/roles/";
 const CALLS: &str = "/v1/explain/calls/";
@@ -170,6 +170,7 @@ impl Told<'_> {
         // If two nodes say that they lead, the one with the greater epoch is right, and the other one learns of it.
         let leads = |told: &&Explained| told.leader == Some(told.node) && self.is_of_a_member(&told.epoch);
         let leader = self.told.values().filter(leads).max_by_key(|told| epoch_order(&told.epoch));
+        let nobody = self.told.values().all(|told| told.leader.is_none());
         let advice = self.told.values().filter_map(|told| {
             Some(json!({"id": told.node, "name": self.name(told.node), "says": told.advice.as_ref()?}))
         });
@@ -177,11 +178,12 @@ impl Told<'_> {
             "leader": leader.map(|told| json!({"id": told.node, "name": self.name(told.node), "epoch": told.epoch})),
             "needed": leader.or(self.told.values().next()).map(|told| told.needed),
             "nobody_leads_because": advice.collect::<Vec<_>>(),
+            "lost_because": since.cause().filter(|_| nobody).map(|step| self.says(step)),
             "next": leader.map(|told| self.next(told)).unwrap_or_default(),
             "contenders": leader.map(|told| &told.contenders),
             "as_seen": self.as_seen(),
             "changes": newest,
-            "since": since.steps.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
+            "since": self.steps(&since),
             "silent": silent,
         })
     }
@@ -209,8 +211,12 @@ impl Told<'_> {
     fn as_seen(&self) -> Vec<Value> {
         let seen = |told: &Explained| {
             let (id, name) = (told.node, self.name(told.node));
-            let Explained { leader, epoch, heir, reaches, .. } = told;
-            json!({"id": id, "name": name, "leader": leader, "epoch": epoch, "heir": heir, "reaches": reaches})
+            let Explained { leader, epoch, heir, reaches, entries, .. } = told;
+            let knows_since = entries.first().map(|entry| store::date_text(entry.at));
+            json!({
+                "id": id, "name": name, "leader": leader, "epoch": epoch, "heir": heir, "reaches": reaches,
+                "knows_since": knows_since, "journal_lost": entries.iter().any(Note::tells_of_a_loss),
+            })
         };
         self.told.values().map(seen).collect()
     }
@@ -220,25 +226,42 @@ impl Told<'_> {
             change.leaderless.iter().map(|(node, ms)| (node.to_string(), *ms)).collect();
         // The leader's own value is preferred: the others notice the leader a moment later.
         let own = change.leader.and_then(|leader| change.leaderless.get(&leader));
+        let cause = change.cause();
         json!({
             "epoch": change.epoch,
-            "leader": change.leader.map(|id| json!({"id": id, "name": self.name(id)})),
+            "leader": self.named(change.leader),
+            "previous_leader": self.named(change.previous),
             "at": change.led_since().map(store::date_text),
-            "because": change.cause().map(|step| self.says(step)),
+            "cause": cause.map(|step| step.entry.cause.as_ref().unwrap_or(&step.entry.event)),
+            "because": cause.map(|step| self.says(step)),
+            "ordered_by": cause.and_then(|step| step.entry.by.as_deref()),
+            "previous_leader_says": change.testimony().into_iter().map(|step| self.says(step)).collect::<Vec<_>>(),
             "leaderless_ms": own.or(change.leaderless.values().min()),
             "leaderless_ms_by_node": leaderless,
-            "steps": change.steps.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
+            "steps": self.steps(change),
         })
     }
 
-    fn step(&self, step: &Step) -> Value {
+    fn named(&self, id: Option<u32>) -> Option<Value> {
+        id.map(|id| json!({"id": id, "name": self.name(id)}))
+    }
+
+    fn steps(&self, change: &Change) -> Vec<Value> {
+        let first = change.steps.first().map(|step| step.placed).unwrap_or_default();
+        change.steps.iter().map(|step| self.step(step, first)).collect()
+    }
+
+    fn step(&self, step: &NotedStep, first: WallTime) -> Value {
         let mut value = serde_json::to_value(step).unwrap_or_default();
+        value["after_us"] = step.placed.0.saturating_sub(first.0).into();
         value["says"] = self.says(step).into();
         value
     }
 
-    fn says(&self, step: &Step) -> String {
-        format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id)))
+    fn says(&self, step: &NotedStep) -> String {
+        let said = format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id)));
+        // The words of another node must not look like further lines.
+        said.replace(char::is_control, " ")
     }
 
     /// Each leader is a member, so an epoch of any other node is ignored.

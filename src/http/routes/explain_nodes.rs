@@ -100,7 +100,7 @@ pub async fn node(State(context): State<Arc<Context>>, request: ClientRequest) -
         // Nodes may know a member under different names, so they are asked by id.
         let target = format!("{NODES}{}?level=local", subject.id.0);
         for (id, name, said) in ask(&context, &request, &target).await {
-            match said.and_then(|value| read(id, value)) {
+            match said.and_then(|value| read(id, &name, subject.id.0, value)) {
                 Ok(told) => explained.add(told),
                 Err(why) => explained.silent.push(Silent { id, name, why }),
             }
@@ -124,15 +124,23 @@ fn named(context: &Context, wanted: &str) -> Result<Member, Problem> {
     })
 }
 
-/// Rejects the answer of another node at this node's address.
-/// While nodes change addresses, one of them may answer where another one is expected.
-fn read(id: u32, value: Value) -> Result<Explained, String> {
-    let explained: Explained = serde_json::from_value(value)
+/// Takes what node `id` says about the subject: its state if it is the subject, and else its own view of it. Anything else is rejected:
+/// while nodes change addresses, one of them may answer where another one is expected.
+fn read(id: u32, name: &str, subject: u32, value: Value) -> Result<Explained, String> {
+    let mut explained: Explained = serde_json::from_value(value)
         .map_err(|_| "its answer is unreadable: does it run another version?".to_string())?;
-    match explained.answered_by() {
-        Some(by) if by != id => Err(format!("node {by} answered at its address")),
-        Some(_) => Ok(explained),
-        None => Err("it says nothing about that node".to_string()),
+    if explained.node.id != subject {
+        return Err(format!("it answered about node {}", explained.node.id));
+    }
+    match (&explained.state, explained.as_seen.as_mut_slice()) {
+        (Some(_), []) if id == subject => Ok(explained),
+        (None, [seen]) if seen.id == id => {
+            seen.name = name.to_string();
+            Ok(explained)
+        }
+        (None, [seen]) => Err(format!("node {} answered at its address", seen.id)),
+        (Some(_), _) => Err(format!("node {subject} answered at its address")),
+        (None, _) => Err("it says nothing about that node".to_string()),
     }
 }
 
@@ -152,14 +160,6 @@ impl Explained {
         let view = status.members.iter().find(|member| member.id == id);
         let seen = view.map(|view| Seen::of(status.node.id, &status.node.name, view));
         Explained { node, as_seen: seen.into_iter().collect(), ..Explained::default() }
-    }
-
-    /// In the answer of one node: the id of that node.
-    fn answered_by(&self) -> Option<u32> {
-        match self.state {
-            Some(_) => Some(self.node.id),
-            None => self.as_seen.first().map(|seen| seen.id),
-        }
     }
 
     fn add(&mut self, told: Explained) {
@@ -382,11 +382,11 @@ mod tests {
     fn an_answer_of_another_node_is_refused() {
         let value = |told: &Explained| serde_json::to_value(told).expect("it is JSON");
         let told = Explained { node: subject(), as_seen: vec![seen(3, true, None)], ..Explained::default() };
-        assert_eq!(read(3, value(&told)).as_ref(), Ok(&told));
-        assert_eq!(read(1, value(&told)), Err("node 3 answered at its address".to_string()));
+        assert_eq!(read(3, "n3", 2, value(&told)).as_ref(), Ok(&told));
+        assert_eq!(read(1, "n1", 2, value(&told)), Err("node 3 answered at its address".to_string()));
         let own = Explained { state: Some(follows(1)), as_seen: Vec::new(), ..told };
-        assert_eq!(read(2, value(&own)).as_ref(), Ok(&own));
-        assert!(read(1, value(&own)).is_err());
-        assert!(read(2, Value::Null).is_err_and(|why| why.contains("unreadable")));
+        assert_eq!(read(2, "n2", 2, value(&own)).as_ref(), Ok(&own));
+        assert!(read(1, "n1", 2, value(&own)).is_err());
+        assert!(read(2, "n2", 2, Value::Null).is_err_and(|why| why.contains("unreadable")));
     }
 }

@@ -17,8 +17,8 @@ use crate::driver::{self, Member, Stranger};
 use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
 use crate::http::request::{CallKind, ClientRequest, Context};
-use crate::protocol::{MemberChange, MembersRefusal};
-use crate::types::NodeId;
+use crate::protocol::{HandOverReason, MemberChange, MembersRefusal};
+use crate::types::{NodeId, Text};
 
 /// The same bounds as in the topology file.
 const ID_MOST: u32 = 1 << 31;
@@ -65,7 +65,9 @@ pub async fn change(State(context): State<Arc<Context>>, request: ClientRequest)
     let force = asked.add.as_ref().is_some_and(|added| added.force);
     let change = asked.checked()?;
     let no_forward = request.no_forward()?;
-    let here = || carry_out(&context, change.clone(), force);
+    // The chronicle says who made a leader hand over.
+    let by: Text = request.principal().who.to_string().into();
+    let here = || carry_out(&context, change.clone(), force, by.clone());
     dispatch::at_leader(&context, &request, CallKind::Order, no_forward, here).await
 }
 
@@ -73,6 +75,7 @@ async fn carry_out(
     context: &Context,
     change: MemberChange,
     force: bool,
+    by: Text,
 ) -> Result<Response<Body>, CallFailure> {
     if !force {
         check_address(context, &change).await?;
@@ -82,7 +85,7 @@ async fn carry_out(
         // After the hand-over this node does not lead, so the second call is refused as `NotLeader`, and
         // `dispatch` finds the next leader.
         Err(Denied::Members(MembersRefusal::IsLeader)) => {
-            context.handle.hand_over(None).await?;
+            context.handle.hand_over(None, HandOverReason::Removed { by }).await?;
             context.handle.change_members(change).await?;
         }
         other => other?,

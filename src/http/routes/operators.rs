@@ -20,7 +20,7 @@ use crate::driver::handle::Denied;
 use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
 use crate::http::request::{CallKind, ClientRequest, Context, NoFields};
-use crate::protocol::ServiceChange;
+use crate::protocol::{HandOverReason, ServiceChange};
 use crate::types::{NodeId, Owner, Span};
 
 /// Long enough for an operator's next step; a forgotten hold ends by itself.
@@ -156,7 +156,8 @@ pub async fn handoff(State(context): State<Arc<Context>>, request: ClientRequest
 /// If no heir was named, the answer shows the leader that this node sees by then, or none.
 async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId>) -> Answer {
     as_leader(context, request, || async {
-        context.handle.hand_over(to).await?;
+        let by = request.principal().who.to_string().into();
+        context.handle.hand_over(to, HandOverReason::Ordered { by }).await?;
         let leader = to.or_else(|| context.handle.pulse().leader());
         Ok(answer::data(&json!({"leader": leader.map(|leader| leader.0)})))
     })

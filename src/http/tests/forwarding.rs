@@ -67,7 +67,7 @@ async fn controls_are_passed_on_with_their_credential() {
     let right = format!("Bearer {TOKEN}");
     let answer = nodes[1].call("POST /elect", &[("authorization", &right)], "{\"node_idx\":2}").await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "{\"leader\":2}"));
-    assert_eq!(nodes[0].seen(), ["hand over to Some(NodeId(2))"]);
+    assert_eq!(nodes[0].seen(), ["hand over to Some(NodeId(2)) by admin"]);
 }
 
 #[tokio::test]

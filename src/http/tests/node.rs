@@ -265,7 +265,9 @@ impl Loop {
             Call::Restore(document) => {
                 document.steps.iter().for_each(|payload| self.note(format!("step {}", payload.kind)));
             }
-            Call::HandOver { to } => self.note(format!("hand over to {to:?}")),
+            Call::HandOver { to, reason } => {
+                self.note(format!("hand over to {to:?} by {}", reason.by().unwrap_or("nobody")));
+            }
             Call::Service(ServiceChange::Down { owner, ttl, reason }) => {
                 self.note(format!("down {owner:?} {ttl} {reason:?}"));
             }

@@ -97,8 +97,8 @@ async fn controls_reach_the_node() {
             "down Operator 60000ms \"\"",
             "down Operator 5ms \"move\"",
             "up Operator",
-            "hand over to Some(NodeId(2))",
-            "hand over to None",
+            "hand over to Some(NodeId(2)) by anonymous",
+            "hand over to None by anonymous",
             "form without {NodeId(3)}",
         ]
     );

@@ -17,6 +17,7 @@ pub mod positions;
 pub mod refused;
 pub mod restored;
 pub mod returned;
+pub mod story;
 pub mod survival;
 pub mod time;
 pub mod tokens;
@@ -43,6 +44,7 @@ pub fn ensure(holds: bool, checker: &'static str, what: impl FnOnce() -> String)
 #[derive(Debug, Default)]
 pub struct Checks {
     pub epochs: epochs::Epochs,
+    pub story: story::Story,
     pub survival: survival::Survival,
     pub answered: acknowledged::Answered,
     pub applied: applied::Applied,

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use eldest::leases::{Leases, Outcome};
-use eldest::replica::Call;
 use eldest::store::{Command, LeaseOperation, Operation, Store};
 use eldest::types::{
     Entry, Epoch, LeaseName, NodeId, Payload, Position, Record, Span, Stamp, Time, WallTime,
@@ -30,7 +29,7 @@ fn calm_minute() -> Result<usize, Violation> {
     world.contender(0).idle = false;
     world.wakes_after(0, 100_000);
     run(&mut world, 30_000)?;
-    world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
+    world.hand_over(0, Some(NodeId(2)))?;
     run(&mut world, 30_000)?;
     assert!(world.contender(0).believes_until.0 > 0, "it holds on to the end");
     assert_eq!(world.witness().expired, 0);

@@ -1,7 +1,6 @@
 //! A stage for scenarios: a calm cluster that n1 leads, and contenders that a scenario directs.
 
 use eldest::protocol::Settings;
-use eldest::replica::Call;
 use eldest::types::{NodeId, Span, Text};
 
 use super::contenders::{Contender, Lessees, Wants};
@@ -155,7 +154,7 @@ pub fn slow_answers(world: &mut World, ms: u64) {
 
 pub fn hand_over(world: &mut World, to: u32) -> Check {
     let from = world.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
-    world.order(from.unwrap_or_default(), Call::HandOver { to: Some(NodeId(to)) })?;
+    world.hand_over(from.unwrap_or_default(), Some(NodeId(to)))?;
     let until = world.now + 3_000 * MS;
     let led = world.run_until_true(until, |world| leads(world, to))?;
     ensure(led, "stage", || format!("n{to} does not lead: {}", states(world)))

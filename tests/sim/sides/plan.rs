@@ -231,7 +231,7 @@ impl Plan {
             Harm::HandOver => {
                 let to =
                     self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-                return world.order(node, Call::HandOver { to });
+                return world.hand_over(node, to);
             }
             Harm::ServiceDown => return self.service_down(world, node),
         }

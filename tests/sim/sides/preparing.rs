@@ -1,7 +1,6 @@
 //! The result of a merge takes long to work out, while other things go on (P49).
 
 use eldest::protocol::{Message, Node};
-use eldest::replica::Call;
 use eldest::types::NodeId;
 
 use super::stage::{counts, get, has, heal, led, run, set, split, stage};
@@ -101,7 +100,7 @@ pub fn leaders_change_meanwhile() -> Check {
     world.hosts[2].prepare_us = (100, 1_000);
     for (from, to) in [(1, 2), (2, 1)] {
         run(&mut world, 700)?;
-        world.order(from - 1, Call::HandOver { to: Some(NodeId(to)) })?;
+        world.hand_over(from - 1, Some(NodeId(to)))?;
         let came = world.run_until_true(world.now + 1_000 * MS, |world| leads(world, to))?;
         ensure(came, "stage", || format!("n{to} does not lead: {}", crate::run::states(&world)))?;
     }

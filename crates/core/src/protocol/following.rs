@@ -6,7 +6,7 @@ use super::durability::After;
 use super::messages::{Beat, BeatReply, Message, Objection};
 use super::meta::Records;
 use super::mutant::{self, Mutant};
-use crate::types::{Epoch, Index, NodeId, Position, Time};
+use crate::types::{Epoch, Index, NodeId, Position, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Following {
@@ -75,13 +75,26 @@ impl Following {
 
     /// The time at which the leader is given up if it stays silent.
     pub fn deadline(&self, core: &Core) -> Time {
-        let timing = &core.settings.timing;
-        let peer = core.peers.get(self.leader);
-        let patience = peer.map_or(timing.dead_after, |peer| peer.patience(core.mono(), timing));
         match self.tentative {
             Some(tentative) => tentative.until,
-            None => self.heard.max(core.woke_at) + patience,
+            None => self.silent_since(core) + self.patience(core),
         }
+    }
+
+    /// The time for which the leader has been silent, and the time for which this node waits.
+    pub fn silence(&self, core: &Core) -> (Span, Span) {
+        (core.mono().since(self.silent_since(core)), self.patience(core))
+    }
+
+    /// This node's own sleep is no silence of the leader.
+    fn silent_since(&self, core: &Core) -> Time {
+        self.heard.max(core.woke_at)
+    }
+
+    fn patience(&self, core: &Core) -> Span {
+        let timing = &core.settings.timing;
+        let peer = core.peers.get(self.leader);
+        peer.map_or(timing.dead_after, |peer| peer.patience(core.mono(), timing))
     }
 
     /// The objection of a follower to every other candidate (P58).

@@ -35,6 +35,7 @@ pub enum Input {
     HandOver {
         request: RequestId,
         to: Option<NodeId>,
+        reason: HandOverReason,
     },
     Service {
         request: RequestId,
@@ -277,11 +278,14 @@ pub enum IsLeader {
     No,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// This node gave up its leader, which it had not heard for `silent`. It waits for it for `patience` (P3).
     Suspected {
         leader: NodeId,
         cause: Cause,
+        silent: Span,
+        patience: Span,
     },
     Claimed {
         epoch: Epoch,
@@ -296,6 +300,34 @@ pub enum Event {
     SteppedDown {
         epoch: Epoch,
         cause: Cause,
+    },
+    /// This leader leaves its epoch to that heir; `SteppedDown` follows (P18).
+    HandsOver {
+        heir: NodeId,
+        reason: HandOverReason,
+    },
+    /// This node has the word of its leader that it has handed over to that heir (P18).
+    HandedOver {
+        leader: NodeId,
+        heir: NodeId,
+    },
+    /// Nothing called this node for that much longer than it had asked for, which is at least half as long as others wait for a leader: the
+    /// process or the machine stood still (P3).
+    Slept {
+        late: Span,
+    },
+    /// The wall clock was set forward, or back if `micros` is negative.
+    WallClockSet {
+        micros: i64,
+    },
+    /// That node has failed more than once lately: others come before it for this time (P20).
+    Held {
+        node: NodeId,
+        time: Span,
+    },
+    /// This node could have led and did not: others come first for this time (P20).
+    StandsBack {
+        time: Span,
     },
     Admitted {
         incarnation: Incarnation,
@@ -396,6 +428,45 @@ pub enum Objection {
     Promised {
         epoch: Epoch,
     },
+}
+
+/// The reason for which a leader hands over (P58).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HandOverReason {
+    /// Somebody ordered it.
+    Ordered {
+        by: Text,
+    },
+    /// Somebody removes the leader from the members (P43).
+    Removed {
+        by: Text,
+    },
+    /// The process is to end.
+    Stopping,
+    DiskFull,
+    /// A node that precedes this one is back, and has been up for long enough (P19).
+    Elder,
+}
+
+impl HandOverReason {
+    /// Who ordered it.
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            HandOverReason::Ordered { by } | HandOverReason::Removed { by } => Some(by),
+            HandOverReason::Stopping | HandOverReason::DiskFull | HandOverReason::Elder => None,
+        }
+    }
+
+    /// The word for the reason in the chronicle and the feed.
+    pub fn word(&self) -> &'static str {
+        match self {
+            HandOverReason::Ordered { .. } => "ordered",
+            HandOverReason::Removed { .. } => "removed",
+            HandOverReason::Stopping => "stopping",
+            HandOverReason::DiskFull => "disk_full",
+            HandOverReason::Elder => "elder",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

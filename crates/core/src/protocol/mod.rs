@@ -60,9 +60,9 @@ mod succession;
 pub use durability::{After, Seq};
 pub use log::{BadLine, Log, Tail, judge};
 pub use messages::{
-    Beat, BeatReply, Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse,
-    Input, IsLeader, MemberChange, MembersRefusal, Message, Objection, Output, Proposal, Recovered, Refusal,
-    ServiceChange, Standing, Taking, Term, Verdict, Vote, Write,
+    Beat, BeatReply, Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault,
+    HandOverReason, Impasse, Input, IsLeader, MemberChange, MembersRefusal, Message, Objection, Output,
+    Proposal, Recovered, Refusal, ServiceChange, Standing, Taking, Term, Verdict, Vote, Write,
 };
 pub use meta::{Holds, Records, Roster, Seat, SnapshotMeta};
 pub use node::{Node, RoleName};

@@ -331,6 +331,16 @@ pub enum Mutant {
     MergeHoldInherited,
     /// P37: the leader does not wait for a follower whose acknowledgement takes longer than an append's patience.
     SlowIsOutOfStep,
+    /// P58: a node that gives up its leader does not say why.
+    CauseUntold,
+    /// P58: a leader that hands over does not say why.
+    HandOverUntold,
+    /// P58: a node that stood still does not say so.
+    SleepUntold,
+    /// P58: a node does not say that its wall clock was set.
+    ClockUntold,
+    /// P58: a node does not say that others come before a node that failed.
+    HoldUntold,
 }
 
 #[cfg(feature = "mutants")]

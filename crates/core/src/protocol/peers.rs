@@ -50,6 +50,11 @@ impl Hold {
     pub fn lasts(&self, now: Time) -> bool {
         now < self.until
     }
+
+    /// The time for which the node is held, if its hold was `before` until now and has become longer.
+    pub fn grown_since(&self, before: Hold, now: Time) -> Option<Span> {
+        (self.until > before.until && self.lasts(now)).then(|| self.until.since(now))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

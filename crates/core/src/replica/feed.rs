@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Cause, Event, Impasse};
+use crate::protocol::{Cause, Event, HandOverReason, Impasse};
 use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store, TokenEvent};
 use crate::types::{Entry, Epoch, History, Member, NodeId, Owner, Position, Record, Stamp, Text, Time};
 
@@ -108,12 +108,14 @@ pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
 }
 
 /// An election as this node sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OngoingElection {
     since: Time,
     /// The leader that this node gave up, or this node itself if it stopped leading.
     lost: Option<NodeId>,
     cause: Option<Cause>,
+    /// Why this node handed over.
+    reason: Option<HandOverReason>,
 }
 
 impl OngoingElection {
@@ -121,7 +123,10 @@ impl OngoingElection {
     fn json(&self) -> String {
         let lost = id_or_null(self.lost);
         let cause = self.cause.map_or("null".to_string(), |cause| format!("\"{}\"", cause.word()));
-        format!(",\"lost_leader\":{lost},\"cause\":{cause}")
+        let reason = self.reason.as_ref().map(|reason| format!(",\"reason\":\"{}\"", reason.word()));
+        let by = self.reason.as_ref().and_then(HandOverReason::by);
+        let by = by.map(|by| format!(",\"ordered_by\":{}", quoted(by))).unwrap_or_default();
+        format!(",\"lost_leader\":{lost},\"cause\":{cause}{}{by}", reason.unwrap_or_default())
     }
 }
 
@@ -138,13 +143,27 @@ pub(super) fn of_protocol(
     electing: &mut Option<OngoingElection>,
 ) -> Option<FeedEvent> {
     let draft = match event {
-        Event::Suspected { leader, cause } => {
-            started(me, now, Some(*leader).filter(|leader| leader.0 > 0), Some(*cause), electing)
+        Event::Suspected { leader, cause, .. } => {
+            let reason = None;
+            started(
+                me,
+                OngoingElection { since: now, lost: Some(*leader), cause: Some(*cause), reason },
+                electing,
+            )
+        }
+        Event::HandsOver { reason, .. } => {
+            let (cause, reason) = (Some(Cause::HandedOver), Some(reason.clone()));
+            started(me, OngoingElection { since: now, lost: Some(me), cause, reason }, electing)
         }
         // The node goes on in a new epoch, has heard of the next leader, or claims a greater epoch at once.
         Event::SteppedDown { cause: Cause::Merged | Cause::GreaterEpoch, .. } => None,
-        Event::SteppedDown { cause, .. } => started(me, now, Some(me), Some(*cause), electing),
-        Event::Claimed { .. } => started(me, now, None, None, electing),
+        Event::SteppedDown { cause, .. } => {
+            let (cause, reason) = (Some(*cause), None);
+            started(me, OngoingElection { since: now, lost: Some(me), cause, reason }, electing)
+        }
+        Event::Claimed { .. } => {
+            started(me, OngoingElection { since: now, lost: None, cause: None, reason: None }, electing)
+        }
         Event::Opened { epoch } | Event::Following { epoch } => electing.take().map(|election| {
             let more =
                 format!("{},\"leaderless_ms\":{}", election.json(), now.since(election.since).0 / 1000);
@@ -157,18 +176,12 @@ pub(super) fn of_protocol(
     draft.map(FeedEvent::Passing)
 }
 
-fn started(
-    me: NodeId,
-    now: Time,
-    lost: Option<NodeId>,
-    cause: Option<Cause>,
-    electing: &mut Option<OngoingElection>,
-) -> Option<Draft> {
+fn started(me: NodeId, election: OngoingElection, electing: &mut Option<OngoingElection>) -> Option<Draft> {
     // One election may have many suspicions and claims: readers hear of it once, and then of its end.
     if electing.is_some() {
         return None;
     }
-    let election = electing.insert(OngoingElection { since: now, lost, cause });
+    let election = electing.insert(election);
     Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{}{}", me.0, election.json())))
 }
 

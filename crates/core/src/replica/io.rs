@@ -8,8 +8,8 @@ use super::feed::FeedEvent;
 use super::preparation::{Preparation, Prepared, StateTransfer};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{
-    After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Term,
-    Vote,
+    After, Envelope, Event, Fault, HandOverReason, MemberChange, Message, Records, Seq, ServiceChange,
+    SnapshotMeta, Term, Vote,
 };
 use crate::store::{
     Command, DocCondition, Key, NewProcess, RoleClaim, SecretHash, Steps, Store, Tenure, TokenId, Unreadable,
@@ -74,6 +74,7 @@ pub enum Call {
     Read(ReadProof),
     HandOver {
         to: Option<NodeId>,
+        reason: HandOverReason,
     },
     Service(ServiceChange),
     /// The cluster is formed without these nodes (P9).

@@ -149,7 +149,7 @@ impl Replica {
             Call::Write { command, key } => desk.on_write(id, &command, key),
             Call::Restore(document) => self.restores.on_restore(desk, id, document),
             Call::Read(proof) => desk.on_read(id, proof),
-            Call::HandOver { to } => desk.on_hand_over(id, to),
+            Call::HandOver { to, reason } => desk.on_hand_over(id, to, reason),
             Call::Service(change) => desk.on_service(id, change),
             Call::Form { without } => desk.on_form(id, without),
             Call::ChangeMembers(change) => desk.on_change_members(id, change),

@@ -310,6 +310,21 @@ impl Core {
         self.out.push(Output::Event(event));
     }
 
+    /// This node could have led and did not: others come first for a while (P20).
+    pub fn fail(&mut self) {
+        let (before, now) = (self.own_hold, self.mono());
+        self.own_hold.failed(now, &self.settings.timing);
+        if let Some(time) = self.own_hold.grown_since(before, now) {
+            self.event(Event::StandsBack { time });
+        }
+    }
+
+    pub fn note_hold(&mut self, node: NodeId, held: Option<Span>) {
+        if let Some(time) = held.filter(|_| !mutant::is_on(Mutant::HoldUntold)) {
+            self.event(Event::Held { node, time });
+        }
+    }
+
     pub fn verdict(&mut self, request: RequestId, verdict: Verdict) {
         self.out.push(Output::Verdict { request, verdict });
     }

@@ -10,14 +10,20 @@
 
 use super::{Exit, HandingOver, Leading};
 use crate::protocol::core::Core;
-use crate::protocol::messages::{Certificate, Refusal, Verdict};
+use crate::protocol::messages::{Certificate, HandOverReason, Refusal, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Takeover;
 use crate::protocol::succession::{Contender, Fitness};
 use crate::types::{NodeId, RequestId, Time};
 
 impl Leading {
-    pub fn on_hand_over(&mut self, core: &mut Core, request: RequestId, to: Option<NodeId>) {
+    pub fn on_hand_over(
+        &mut self,
+        core: &mut Core,
+        request: RequestId,
+        to: Option<NodeId>,
+        reason: HandOverReason,
+    ) {
         if !self.opened {
             return core.refuse(request, Refusal::NotLeader { leader: None });
         }
@@ -29,14 +35,20 @@ impl Leading {
         }
         let able = |heir: NodeId| self.can_inherit(core, heir).then_some(heir);
         match to.map_or_else(|| self.best_heir(core), able) {
-            Some(heir) => self.start_hand_over(core, heir, Some(request)),
+            Some(heir) => self.start_hand_over(core, heir, Some(request), reason),
             None => core.refuse(request, Refusal::NotAnHeir),
         }
     }
 
-    fn start_hand_over(&mut self, core: &Core, heir: NodeId, request: Option<RequestId>) {
+    fn start_hand_over(
+        &mut self,
+        core: &Core,
+        heir: NodeId,
+        request: Option<RequestId>,
+        reason: HandOverReason,
+    ) {
         let until = core.mono() + core.settings.timing.window;
-        self.handing = Some(HandingOver { heir, request, until });
+        self.handing = Some(HandingOver { heir, request, reason, until });
     }
 
     /// Starts the takeover by a returning elder that has been up for a while, has caught up and is not on hold (P19).
@@ -46,7 +58,7 @@ impl Leading {
             return;
         }
         if let Some(heir) = self.returning_elder(core) {
-            self.start_hand_over(core, heir, None);
+            self.start_hand_over(core, heir, None, HandOverReason::Elder);
         }
     }
 
@@ -56,19 +68,20 @@ impl Leading {
             return;
         }
         if let Some(heir) = self.best_heir(core) {
-            self.start_hand_over(core, heir, None);
+            self.start_hand_over(core, heir, None, HandOverReason::DiskFull);
         }
     }
 
     pub(super) fn settle_hand_over(&mut self, core: &mut Core) -> Option<Exit> {
-        let HandingOver { heir, request, until } = self.handing.clone()?;
+        let HandingOver { heir, request, reason, until } = self.handing.clone()?;
         let last = core.last();
         let has_all = self.matched_by(heir) == Some(last.index) && core.journal.commit() == last.index;
         // Under `ack = all` the writes so far are answered first: after the hand-over no node can answer them.
         let answered = self.acknowledged(core) == last.index || mutant::is_on(Mutant::AckAllWhenDeposed);
         if has_all && answered {
             self.handing = None;
-            return Some(Exit::HandsOver(Certificate { epoch: self.term.epoch, heir, last }, request));
+            let certificate = Certificate { epoch: self.term.epoch, heir, last };
+            return Some(Exit::HandsOver { certificate, request, reason });
         }
         if core.mono() >= until {
             // The certificate has not left yet, so this epoch may go on.

@@ -20,7 +20,7 @@ use crate::protocol::clock::ClusterClock;
 use crate::protocol::core::Core;
 use crate::protocol::grants::relied_until;
 use crate::protocol::messages::{
-    Beat, BeatReply, Cause, Certificate, Event, IsLeader, Message, Refusal, Term, Verdict,
+    Beat, BeatReply, Cause, Certificate, Event, HandOverReason, IsLeader, Message, Refusal, Term, Verdict,
 };
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::progress::Progress;
@@ -97,6 +97,7 @@ struct WaitingRead {
 struct HandingOver {
     heir: NodeId,
     request: Option<RequestId>,
+    reason: HandOverReason,
     until: Time,
 }
 
@@ -107,7 +108,11 @@ pub enum Exit {
     /// The node's own state differs from that of a majority (P25).
     IsOdd,
     /// The heir has everything that the leader has (P18).
-    HandsOver(Certificate, Option<RequestId>),
+    HandsOver {
+        certificate: Certificate,
+        request: Option<RequestId>,
+        reason: HandOverReason,
+    },
 }
 
 impl Leading {

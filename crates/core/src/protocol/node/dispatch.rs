@@ -3,10 +3,14 @@
 use super::{Node, RoleState, Yielded};
 use crate::protocol::core::Core;
 use crate::protocol::leading::Leading;
-use crate::protocol::messages::{Envelope, Input, Message, Output, Proposal, Refusal};
+use crate::protocol::messages::{Envelope, Event, Input, Message, Output, Proposal, Refusal};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::seeking::Assent;
-use crate::types::{INDEX_MOST, Incarnation, NodeId, Now, RequestId, Time};
+use crate::types::{INDEX_MOST, Incarnation, NodeId, Now, RequestId, Span, Time};
+
+/// A wall clock that was set by at least this much, in microseconds, is reported. Programs that adjust a clock by less do it slowly, and
+/// steps of nodes within this time are hard to order anyway.
+const WALL_STEP: u64 = 100_000;
 
 impl Node {
     /// Handles one input and returns the actions for the driver.
@@ -16,9 +20,11 @@ impl Node {
         }
         // This compares with the time of the previous call and with the deadline that was named then, so it
         // comes before `now` is set (P3).
-        if self.has_slept(now.mono) && !mutant::is_on(Mutant::SleepIsSilence) {
+        let late = self.lateness(now.mono);
+        if late > self.core.settings.timing.heartbeat && !mutant::is_on(Mutant::SleepIsSilence) {
             self.core.woke_at = now.mono;
         }
+        self.note_clocks(now, late);
         // A monotonic clock does not go back. If one does, this node's time stands still until the clock has caught up.
         self.core.now = Now { mono: now.mono.max(self.core.now.mono), wall: now.wall };
         self.dispatch(input);
@@ -31,11 +37,27 @@ impl Node {
         std::mem::take(&mut self.core.out)
     }
 
-    /// The driver calls this node more than a beat after the time that the node had named: the machine stood still, or the process got no
-    /// CPU time.
-    fn has_slept(&self, now: Time) -> bool {
-        let beat = self.core.settings.timing.heartbeat;
-        now.since(self.core.now.mono) > beat && now.since(self.deadline()) > beat
+    /// The time by which the driver calls this node later than the node had asked for. If that is more than a beat, the machine stood
+    /// still, or the process got no CPU time.
+    fn lateness(&self, now: Time) -> Span {
+        // Most calls follow the one before within a beat, and need no deadline.
+        match now.since(self.core.now.mono) {
+            gap if gap <= self.core.settings.timing.heartbeat => Span::ZERO,
+            gap => gap.min(now.since(self.deadline())),
+        }
+    }
+
+    /// Reports what explains a change of leader later (P58). It compares with the previous call, like `lateness`.
+    fn note_clocks(&mut self, now: Now, late: Span) {
+        if late.times(2) >= self.core.settings.timing.dead_after && !mutant::is_on(Mutant::SleepUntold) {
+            self.core.event(Event::Slept { late });
+        }
+        let before = self.core.now;
+        let passed = now.mono.since(before.mono).0.cast_signed();
+        let micros = now.wall.0.wrapping_sub(before.wall.0).cast_signed().wrapping_sub(passed);
+        if micros.unsigned_abs() >= WALL_STEP && !mutant::is_on(Mutant::ClockUntold) {
+            self.core.event(Event::WallClockSet { micros });
+        }
     }
 
     fn dispatch(&mut self, input: Input) {
@@ -49,8 +71,8 @@ impl Node {
             Input::Read { request, at_least } => {
                 self.ask_leader(request, |leading, core| leading.on_read(core, request, at_least));
             }
-            Input::HandOver { request, to } => {
-                self.ask_leader(request, |leading, core| leading.on_hand_over(core, request, to));
+            Input::HandOver { request, to, reason } => {
+                self.ask_leader(request, |leading, core| leading.on_hand_over(core, request, to, reason));
             }
             Input::Service { request, change } => {
                 self.ask_leader(request, |leading, core| leading.on_service(core, request, change));

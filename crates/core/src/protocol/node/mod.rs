@@ -152,9 +152,12 @@ impl Node {
             return;
         };
         let (leader, heir) = (following.leader(), following.heir());
+        let (silent, patience) = following.silence(&self.core);
         let (me, now) = (self.core.me(), self.core.mono());
         let as_heir = heir == Some(me) && self.may_claim_as_heir(cause);
-        self.core.event(Event::Suspected { leader, cause });
+        if !mutant::is_on(Mutant::CauseUntold) {
+            self.core.event(Event::Suspected { leader, cause, silent, patience });
+        }
         let mut seeking = Seeking::instead_of(leader, as_heir, now, cause);
         if let Some(heir) = heir.filter(|heir| *heir < me && !self.core.peers.is_refused(*heir)) {
             seeking.ask_heir_first(&mut self.core, heir);
@@ -182,7 +185,12 @@ impl Node {
         match exit {
             None => {}
             Some(Exit::StepsDown(cause)) => self.step_down(cause),
-            Some(Exit::HandsOver(certificate, request)) => self.yield_to(certificate, request),
+            Some(Exit::HandsOver { certificate, request, reason }) => {
+                if !mutant::is_on(Mutant::HandOverUntold) {
+                    self.core.event(Event::HandsOver { heir: certificate.heir, reason });
+                }
+                self.yield_to(certificate, request);
+            }
             Some(Exit::IsOdd) => {
                 // Waiting reads are refused, and the resignation is sent, before the node stops.
                 self.step_down(Cause::Odd);
@@ -200,7 +208,7 @@ impl Node {
             return;
         };
         if cause == Cause::Stuck {
-            self.core.own_hold.failed(self.core.now.mono, &self.core.settings.timing);
+            self.core.fail();
         }
         self.leave_leading(cause);
         // The others hear that this leader is gone, and need not wait for `dead_after` of silence (P16).

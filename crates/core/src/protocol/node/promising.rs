@@ -100,6 +100,7 @@ impl Node {
         if self.honours(from, claim)
             && let Some(certificate) = claim.certificate
         {
+            self.note_hand_over(&certificate);
             // That leader ended its lease before the certificate left.
             self.core.grants.void_epoch(certificate.epoch);
             self.core.epochs.end(certificate.epoch);

@@ -20,7 +20,10 @@ impl Node {
         peer.incarnation = envelope.incarnation;
         peer.admitted = envelope.admitted || (peer.admitted && !replaced);
         peer.format = peer.format.max(envelope.format);
+        let hold = peer.hold;
         let life = peer.heard(envelope.boot, leads, now, timing);
+        let held = peer.hold.grown_since(hold, now);
+        self.core.note_hold(from, held);
         if let Some((leading, core)) = self.leading_mut()
             && (replaced || life != Life::Known)
         {
@@ -45,7 +48,10 @@ impl Node {
         let Some(known) = self.core.peers.get_mut(peer) else {
             return;
         };
+        let hold = known.hold;
         known.refuses(now, timing);
+        let held = known.hold.grown_since(hold, now);
+        self.core.note_hold(peer, held);
         if let Some((seeking, _)) = self.seeking_mut() {
             seeking.forget(peer);
         }

@@ -1,7 +1,8 @@
 //! A leader that has handed over sends its certificate to its heir until the heir leads; the heir claims by that certificate (P18).
 
 use super::{Node, RoleState, Yielded};
-use crate::protocol::messages::{Cause, Certificate, Message, Verdict};
+use crate::protocol::messages::{Cause, Certificate, Event, Message, Verdict};
+use crate::protocol::mutant::{self, Mutant};
 use crate::types::{NodeId, Time};
 
 impl Yielded {
@@ -37,6 +38,16 @@ impl Node {
         }
     }
 
+    /// Otherwise only the former leader could explain this, and it may be gone (P58).
+    pub(super) fn note_hand_over(&mut self, certificate: &Certificate) {
+        let leader = certificate.epoch.leader;
+        if self.following().is_some_and(|following| following.leader() == leader)
+            && !mutant::is_on(Mutant::HandOverUntold)
+        {
+            self.core.event(Event::HandedOver { leader, heir: certificate.heir });
+        }
+    }
+
     /// The leader has ended its lease before it sent the certificate, so its grant from this node is void: the heir need not wait
     /// for that grant (P11). The certificate is repeated; only the first one starts a claim.
     pub(super) fn on_certificate(&mut self, from: NodeId, certificate: Certificate) {
@@ -51,6 +62,7 @@ impl Node {
         core.epochs.end(certificate.epoch);
         core.grants.void_epoch(certificate.epoch);
         if matches!(self.role, RoleState::Following(_)) {
+            self.note_hand_over(&certificate);
             self.seek(Cause::HandedOver);
         }
         if let Some((seeking, core)) = self.seeking_mut()

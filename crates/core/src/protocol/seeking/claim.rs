@@ -117,7 +117,7 @@ impl Claiming {
         if core.mono() >= self.until {
             if self.has_majority {
                 // A majority consented, but the epoch could not be opened: other candidates go first for a while (P20).
-                core.own_hold.failed(core.now.mono, &core.settings.timing);
+                core.fail();
             }
             return ClaimOutcome::Abandoned;
         }

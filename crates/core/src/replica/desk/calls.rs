@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::Desk;
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
+use crate::protocol::{HandOverReason, Input, IsLeader, MemberChange, ServiceChange};
 use crate::replica::answer::{Answer, CatchUp, Denied, ReadProof, Whole, Written};
 use crate::replica::io::{CallId, End};
 use crate::replica::pending::Waiting;
@@ -79,9 +79,9 @@ impl Desk {
         }
     }
 
-    pub fn on_hand_over(&mut self, id: CallId, to: Option<NodeId>) {
+    pub fn on_hand_over(&mut self, id: CallId, to: Option<NodeId>, reason: HandOverReason) {
         let request = self.pending.add(Waiting::Admin(id));
-        self.inputs.push_back(Input::HandOver { request, to });
+        self.inputs.push_back(Input::HandOver { request, to, reason });
     }
 
     pub fn on_service(&mut self, id: CallId, change: ServiceChange) {
@@ -110,7 +110,7 @@ impl Desk {
             return self.end(End::Asked);
         }
         let request = self.pending.add(Waiting::Farewell);
-        self.inputs.push_back(Input::HandOver { request, to: None });
+        self.inputs.push_back(Input::HandOver { request, to: None, reason: HandOverReason::Stopping });
     }
 
     /// The records behind a boundary: from the log, or the whole state if the log no longer has them (P47).

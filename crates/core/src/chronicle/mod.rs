@@ -1,7 +1,7 @@
 //! The chronicle: what has happened to leadership and to roles, as each node has seen it, and why (P58). It makes no decisions.
 //!
 //! ```text
-//!   Event ── Book::note ──► Entry ──► a line of the node's file, which outlives the process
+//!   Event ── Book::note ──► Note ──► a line of the node's file, which outlives the process
 //!                             │
 //!   the entries of all nodes ─┴─► changes() ──► one Change per epoch that was led, its steps in order
 //! ```
@@ -13,12 +13,12 @@
 
 mod book;
 mod changes;
-mod entry;
+mod note;
 mod roles;
 mod words;
 
 pub use book::{Book, ENTRIES_MOST};
-pub use changes::{Change, Step, changes, epoch_order};
-pub use entry::Entry;
-pub use roles::{Roles, TURNS_MOST, turn_shown};
+pub use changes::{Change, NotedStep, changes, epoch_order};
+pub use note::Note;
+pub use roles::{RoleTurns, TURNS_MOST, turn_shown};
 pub use words::sentence;

@@ -4,37 +4,51 @@
 //! know is shown as it is, and a missing field by a general word, because entries of other versions and damaged ones come here as
 //! well.
 
-use super::entry::Entry;
+use super::note::Note;
 
 /// `name` returns the name of the node with that number.
-pub fn sentence(entry: &Entry, name: impl Fn(u32) -> String) -> String {
+pub fn sentence(entry: &Note, name: impl Fn(u32) -> String) -> String {
     let other = entry.node.map_or("another node".to_string(), &name);
     let epoch = entry.epoch.as_deref().unwrap_or("?");
     let cause = cause(entry, &name);
     let because = if cause.is_empty() { String::new() } else { format!(": {cause}") };
     let said = match entry.event.as_ref() {
-        "started" => "the process started".to_string(),
+        "started" => format!("started{because}"),
+        "suspected" => format!("gave up {other}{because}{}", silence(entry)),
+        // Earlier versions noted it.
         "seeks" => format!("is looking for a leader{because}"),
-        "suspected" => format!("gave up {other}{because}"),
+        "handed_over" => {
+            let heir = entry.instead.map_or("another node".to_string(), &name);
+            format!("heard that {other} handed over to {heir}")
+        }
+        "hands_over" => format!("handed over to {other}{because}"),
         "claimed" => format!("claimed epoch {epoch}"),
         "opened" => format!("leads in epoch {epoch}"),
         "following" => format!("follows {other} in epoch {epoch}"),
         "stepped_down" => format!("stopped leading epoch {epoch}{because}"),
-        "admitted" => "its disk votes again".to_string(),
-        "replaced" => "another disk has replaced its own: it neither votes nor leads".to_string(),
+        "admitted" => "votes again".to_string(),
+        "replaced" => "neither votes nor leads: another disk has replaced its own".to_string(),
         "met" => format!("met {other}, which also leads: the sides are being merged"),
         "merged" => format!("merged with the side of {other}"),
         "impasse" => format!("could not merge with the side of {other}{because}"),
         "overridden" => "was updated to the merged state".to_string(),
-        "diverged" => {
-            "its state differs from other nodes' states, and no majority tells which is right".to_string()
-        }
+        "diverged" => "has another state than other nodes, and no majority tells which is right".to_string(),
         "declined" => format!("would not approve {other}{because}"),
         "approved" => format!("approved {other} for epoch {epoch}"),
         "deferred" => format!("made {other} wait with epoch {epoch}{because}"),
         "refused" => format!("refused epoch {epoch} to {other}{because}"),
         "backed" => format!("was approved by {other} for epoch {epoch}"),
         "turned_down" => format!("was refused epoch {epoch} by {other}"),
+        "slept" => format!("stood still for {}", ms(entry)),
+        "clock_set" => match entry.shift_ms.unwrap_or_default() {
+            back if back < 0 => format!("had its wall clock set back by {} ms", back.unsigned_abs()),
+            forward => format!("had its wall clock set forward by {forward} ms"),
+        },
+        "held" => format!("put {other} on hold for {}: it failed more than once", ms(entry)),
+        "disk_waits" => format!("has been waiting for its disk for {}", ms(entry)),
+        "disk_answers" => format!("waited for its disk for {}", ms(entry)),
+        "stands_back" => format!("leaves the lead to others for {}: it could not lead", ms(entry)),
+        "barred" => format!("could not talk to {other}: {}", entry.detail.as_deref().unwrap_or("?")),
         unknown => format!("{unknown}{because}"),
     };
     match entry.leaderless_ms {
@@ -43,7 +57,19 @@ pub fn sentence(entry: &Entry, name: impl Fn(u32) -> String) -> String {
     }
 }
 
-fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
+fn ms(entry: &Note) -> String {
+    entry.for_ms.map_or("some time".to_string(), |ms| format!("{ms} ms"))
+}
+
+/// The silence of a leader, and the time for which the node would have waited.
+fn silence(entry: &Note) -> String {
+    match (entry.silent_ms, entry.patience_ms) {
+        (Some(silent), Some(patience)) => format!(" ({silent} ms of silence, {patience} ms of patience)"),
+        _ => String::new(),
+    }
+}
+
+fn cause(entry: &Note, name: impl Fn(u32) -> String) -> String {
     let Some(word) = entry.cause.as_deref() else { return String::new() };
     let instead = entry.instead.map_or("another node".to_string(), &name);
     match word {
@@ -55,6 +81,17 @@ fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
         "no_majority" => "it no longer reached a majority".to_string(),
         "stuck" => "it could not commit".to_string(),
         "handed_over" => "it handed over".to_string(),
+        "ordered" => format!("{} ordered it", entry.by.as_deref().unwrap_or("somebody")),
+        "removed" if entry.event == "hands_over" => {
+            format!("{} removes it from the members", entry.by.as_deref().unwrap_or("somebody"))
+        }
+        "stopping" => "its process was to end".to_string(),
+        "disk_full" => "its disk was full".to_string(),
+        "elder" => match entry.node {
+            Some(node) => format!("{} precedes it and was up again", name(node)),
+            None => "a node that precedes it was up again".to_string(),
+        },
+        "journal_lost" => "its journal of earlier events was lost".to_string(),
         "greater_epoch" => "another node claimed a greater epoch".to_string(),
         "no_decision" => "it did not become leader in time".to_string(),
         "merged" => "two sides merged".to_string(),
@@ -84,21 +121,26 @@ fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Cause, Event, Impasse, Objection};
+    use crate::protocol::{Cause, Event, HandOverReason, Impasse, Objection};
     use crate::store::Ended;
-    use crate::types::{Epoch, NodeId, WallTime};
+    use crate::types::{Epoch, NodeId, Position, Span, WallTime};
 
     fn said(event: Event) -> String {
-        let entry = Entry::of(WallTime(0), &event).expect("it is about who leads");
+        let entry = Note::of(WallTime(0), &event).expect("it is about who leads");
         sentence(&entry, |id| format!("node-{id}"))
+    }
+
+    fn suspected(cause: Cause) -> Event {
+        let (silent, patience) = (Span::millis(512), Span::millis(500));
+        Event::Suspected { leader: NodeId(1), cause, silent, patience }
     }
 
     #[test]
     fn entries_read_as_sentences() {
         let epoch = Epoch { counter: 7, leader: NodeId(2) };
         assert_eq!(
-            said(Event::Suspected { leader: NodeId(1), cause: Cause::Silence }),
-            "gave up node-1: it stopped answering"
+            said(suspected(Cause::Silence)),
+            "gave up node-1: it stopped answering (512 ms of silence, 500 ms of patience)"
         );
         assert_eq!(
             said(Event::Declined { candidate: NodeId(3), why: Objection::Follows { leader: NodeId(1) } }),
@@ -108,18 +150,18 @@ mod tests {
             said(Event::Deferred { epoch, why: Objection::NotItsTurn { before: 1 } }),
             "made node-2 wait with epoch 7.2: one node had precedence"
         );
-        let led = Entry {
+        let led = Note {
             leaderless_ms: Some(412),
-            ..Entry::of(WallTime(0), &Event::Opened { epoch }).expect("one")
+            ..Note::of(WallTime(0), &Event::Opened { epoch }).expect("one")
         };
         assert_eq!(sentence(&led, |_| String::new()), "leads in epoch 7.2, after 412 ms without a leader");
-        let newer = Entry { event: "danced".into(), cause: Some("music".into()), ..Entry::default() };
+        let newer = Note { event: "danced".into(), cause: Some("music".into()), ..Note::default() };
         assert_eq!(sentence(&newer, |_| String::new()), "danced: music");
     }
 
     /// The rows of a table in `docs/causes.md`, each with the word and the sentence.
     fn rows(title: &str) -> Vec<(String, String)> {
-        let page = include_str!("../../docs/causes.md");
+        let page = include_str!("../../../../docs/causes.md");
         let (_, table) = page.split_once(&format!("## {title}\n")).expect(title);
         let table = table.split("\n## ").next().expect("a part");
         let row = |line: &str| {
@@ -131,7 +173,9 @@ mod tests {
     }
 
     fn row(event: Event) -> (String, String) {
-        let entry = Entry::of(WallTime(0), &event).expect("it is about who leads");
+        let promised = Epoch { counter: 7, leader: NodeId(1) };
+        let entry = Note::of(WallTime(0), &event).expect("it is about who leads");
+        let entry = entry.with_standing(Position::default(), promised);
         let why = cause(&entry, |id| format!("node-{id}"));
         (entry.cause.expect("it has a cause").into_owned(), why)
     }
@@ -139,8 +183,17 @@ mod tests {
     #[test]
     fn the_page_of_causes_has_each_with_its_sentence() {
         let leader = NodeId(1);
-        let given_up = Cause::ALL.map(|cause| row(Event::Suspected { leader, cause }));
+        let given_up = Cause::ALL.map(|cause| row(suspected(cause)));
         assert_eq!(rows("Why a leader was given up"), given_up);
+        let reasons = [
+            HandOverReason::Ordered { by: "admin".into() },
+            HandOverReason::Removed { by: "admin".into() },
+            HandOverReason::Stopping,
+            HandOverReason::DiskFull,
+            HandOverReason::Elder,
+        ];
+        let handed_over = reasons.map(|reason| row(Event::HandsOver { heir: leader, reason }));
+        assert_eq!(rows("Why a leader handed over"), handed_over);
         let objections = [
             Objection::MayNotVote,
             Objection::MayNotFound,

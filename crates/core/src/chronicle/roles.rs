@@ -15,7 +15,7 @@ use crate::types::{Index, Position, WallTime};
 pub const TURNS_MOST: usize = 4096;
 
 #[derive(Debug, Default)]
-pub struct Roles {
+pub struct RoleTurns {
     /// The newest is last.
     turns: VecDeque<Turn>,
     /// Records up to here were noted before, so a start that reads the log again does not note them twice. It stays the same
@@ -29,11 +29,11 @@ struct Turn {
     line: String,
 }
 
-impl Roles {
+impl RoleTurns {
     /// `lines` are those of earlier processes, and `last` is the last index of the log. A line that claims a later record is damaged, or
     /// belongs to records that were cut off, and must not keep later records from being noted.
-    pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, last: Index) -> Roles {
-        let mut roles = Roles::default();
+    pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, last: Index) -> RoleTurns {
+        let mut roles = RoleTurns::default();
         for line in lines {
             let value: Value = serde_json::from_str(line).unwrap_or_default();
             let index = value["index"].as_u64().filter(|index| *index <= last);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_role_is_told_of_by_its_newest_turns() {
-        let mut roles = Roles::default();
+        let mut roles = RoleTurns::default();
         let at = Position { index: 4, ..Position::ZERO };
         let line = roles.note(WallTime(0), at, "lost", "x", LOST).expect("it is new");
         assert_eq!(
@@ -126,14 +126,14 @@ mod tests {
         assert_eq!(turn_shown(&turns[0])["says"], "a did not renew it in time (token 7)");
         assert_eq!(turn_shown(&roles.of("y", 9)[0])["says"], "b acquired it with token 8");
         let beyond = line.replace("\"index\":4", "\"index\":5");
-        let mut again = Roles::open([line.as_str(), "{", "7", &beyond], 4);
+        let mut again = RoleTurns::open([line.as_str(), "{", "7", &beyond], 4);
         assert_eq!(again.of("x", 9), turns);
         assert_eq!(again.note(WallTime(1), at, "lost", "x", LOST), None, "a start reads it again");
     }
 
     #[test]
     fn they_are_bounded() {
-        let mut roles = Roles::default();
+        let mut roles = RoleTurns::default();
         for _ in 0..TURNS_MOST + 5 {
             roles.note(WallTime(0), Position { index: 1, ..Position::ZERO }, "lost", "x", LOST);
         }

@@ -1,0 +1,224 @@
+//! The chronicle of leadership in memory: the newest entries, without repeated answers that say nothing new.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::note::Note;
+use crate::protocol::Event;
+use crate::types::{Epoch, Now, Position, Span, Time};
+
+/// Room for some dozens of changes of leader, each with its steps on this node. Beyond it the oldest entry is dropped; the file
+/// keeps at least as many.
+pub const ENTRIES_MOST: usize = 1024;
+
+/// Nodes ask and claim again many times a second while there is no leader. After this many different answers all are forgotten, so further
+/// answers are noted as if the search for a leader had just begun.
+const ANSWERS_MOST: usize = 256;
+
+/// What a node observes of itself or of a peer again and again, like a clock that is set each second, is noted once in this time, and once
+/// more before the next change of leader. Otherwise it would drive out the changes that it is to explain.
+const OBSERVED_EVERY: Span = Span::millis(600_000);
+
+#[derive(Debug)]
+pub struct Book {
+    entries: VecDeque<Note>,
+    /// A copy of all entries, shared by all queries until the next entry.
+    shown: Option<Arc<Vec<Note>>>,
+    /// The answers since the last leader was found, without their times. With a new leader they begin again: an objection to the
+    /// next candidate is news, even if an earlier candidate met the same objection.
+    said: BTreeSet<String>,
+    leaderless_since: Option<Time>,
+    /// When each kind of observation was noted last, with the node that it is about, and the newest one that was not noted since.
+    observed: BTreeMap<(String, Option<u32>), (Time, Option<Note>)>,
+}
+
+impl Book {
+    /// `lines` are the entries of earlier processes. A line that is no entry is left out. If there is none although the node is not
+    /// new, its journal was lost. The process itself begins without a leader, so the time without one counts from here.
+    pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, now: Now, is_new: bool) -> (Book, Note) {
+        let mut book = Book {
+            entries: VecDeque::new(),
+            shown: None,
+            said: BTreeSet::new(),
+            leaderless_since: Some(now.mono),
+            observed: BTreeMap::new(),
+        };
+        lines.into_iter().filter_map(Note::parse).for_each(|entry| book.keep(entry));
+        let lost = book.entries.is_empty() && !is_new;
+        let started = Note { up_us: Some(now.mono.0), ..Note::started(now.wall, lost) };
+        book.keep(started.clone());
+        (book, started)
+    }
+
+    /// Notes an event of a node that has this log and this promise. Returns the entries to be written to the file.
+    pub fn note(&mut self, now: Now, event: &Event, last: Position, promised: Epoch) -> Vec<Note> {
+        let Some(entry) = Note::of(now.wall, event) else { return Vec::new() };
+        let mut entry = Note { up_us: Some(now.mono.0), ..entry.with_standing(last, promised) };
+        let mut entries = Vec::new();
+        match event {
+            _ if entry.is_observation() => return self.observe(now, entry),
+            Event::HandsOver { .. } => entries = self.missing_observations(now.mono),
+            Event::Suspected { .. } | Event::SteppedDown { .. } => {
+                entries = self.missing_observations(now.mono);
+                // A candidate that never became leader is given up as well. The time counts from the first leader that was lost.
+                self.leaderless_since.get_or_insert(now.mono);
+            }
+            Event::Opened { .. } | Event::Following { .. } => {
+                entries = self.missing_observations(now.mono);
+                // If one leader follows another without a gap, there is no time to state.
+                let since = self.leaderless_since.take();
+                entry.leaderless_ms = since.map(|since| now.mono.since(since).0 / 1000);
+                self.said.clear();
+            }
+            Event::Declined { .. } | Event::Deferred { .. } | Event::Refused { .. }
+                if !self.is_news(&entry) =>
+            {
+                return entries;
+            }
+            _ => {}
+        }
+        self.keep(entry.clone());
+        entries.push(entry);
+        entries
+    }
+
+    /// Notes an observation of the node or of its driver. Returns the entries to be written to the file.
+    pub fn observe(&mut self, now: Now, entry: Note) -> Vec<Note> {
+        let entry = Note { up_us: Some(now.mono.0), ..entry };
+        let kind = (entry.event.to_string(), entry.node);
+        match self.observed.get_mut(&kind) {
+            Some((noted, missing)) if now.mono.since(*noted) < OBSERVED_EVERY => {
+                *missing = Some(entry);
+                Vec::new()
+            }
+            _ => {
+                self.observed.insert(kind, (now.mono, None));
+                self.keep(entry.clone());
+                vec![entry]
+            }
+        }
+    }
+
+    /// The newest observations that were not noted, in the order in which they were made. They may explain the event that comes next.
+    fn missing_observations(&mut self, now: Time) -> Vec<Note> {
+        let mut missing = Vec::new();
+        for (noted, entry) in self.observed.values_mut() {
+            if let Some(entry) = entry.take() {
+                *noted = now;
+                missing.push(entry);
+            }
+        }
+        missing.sort_by_key(|entry| entry.up_us);
+        missing.iter().for_each(|entry| self.keep(entry.clone()));
+        missing
+    }
+
+    /// Returns all entries. They are copied once for all queries.
+    pub fn entries(&mut self) -> Arc<Vec<Note>> {
+        let entries = &self.entries;
+        self.shown.get_or_insert_with(|| Arc::new(entries.iter().cloned().collect())).clone()
+    }
+
+    /// Returns whether this answer is new. Claims have a new epoch each time, which does not make an answer new.
+    fn is_news(&mut self, entry: &Note) -> bool {
+        if self.said.len() >= ANSWERS_MOST {
+            self.said.clear();
+        }
+        let Note { event, node, cause, instead, .. } = entry;
+        self.said.insert(format!("{event} {node:?} {cause:?} {instead:?}"))
+    }
+
+    fn keep(&mut self, entry: Note) {
+        if self.entries.len() >= ENTRIES_MOST {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+        self.shown = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Cause, Objection};
+    use crate::types::{NodeId, WallTime};
+
+    fn at(seconds: u64) -> Now {
+        Now { mono: Time(seconds * 1_000_000), wall: WallTime(1_700_000_000_000_000 + seconds * 1_000_000) }
+    }
+
+    fn epoch(counter: u64) -> Epoch {
+        Epoch { counter, leader: NodeId(2) }
+    }
+
+    fn suspected(leader: u32, cause: Cause) -> Event {
+        Event::Suspected { leader: NodeId(leader), cause, silent: Span::ZERO, patience: Span::ZERO }
+    }
+
+    fn note(book: &mut Book, now: Now, event: &Event) -> Option<Note> {
+        book.note(now, event, Position::default(), Epoch::ZERO).pop()
+    }
+
+    #[test]
+    fn what_is_observed_again_and_again_drives_out_nothing() {
+        let (mut book, _) = Book::open([], at(1), true);
+        note(&mut book, at(2), &Event::Opened { epoch: epoch(1) });
+        let set = |second: u64| Event::WallClockSet { micros: second as i64 * 1_000_000 };
+        let noted = (10..610).filter_map(|second| note(&mut book, at(second), &set(second))).count();
+        assert_eq!(noted, 1);
+        assert!(
+            note(&mut book, at(610), &Event::Slept { late: Span::millis(900) }).is_some(),
+            "another kind"
+        );
+        let end = Event::SteppedDown { epoch: epoch(1), cause: Cause::NoMajority };
+        let entries = book.note(at(611), &end, Position::default(), Epoch::ZERO);
+        let words: Vec<_> = entries.iter().map(|entry| (entry.event.as_ref(), entry.shift_ms)).collect();
+        assert_eq!(words, [("clock_set", Some(609_000)), ("stepped_down", None)], "the newest explains it");
+        assert_eq!(book.entries().len(), 6, "also in memory, with the start");
+    }
+
+    #[test]
+    fn a_new_leader_says_for_how_long_there_was_none() {
+        let (mut book, _) = Book::open([], at(1), true);
+        let first = note(&mut book, at(3), &Event::Following { epoch: epoch(1) }).expect("news");
+        assert_eq!(first.leaderless_ms, Some(2_000), "since it started");
+        note(&mut book, at(10), &suspected(2, Cause::Silence));
+        note(&mut book, at(11), &suspected(3, Cause::NoDecision));
+        let second = note(&mut book, at(14), &Event::Opened { epoch: epoch(2) }).expect("news");
+        assert_eq!(second.leaderless_ms, Some(4_000), "since the first that was given up");
+        let third = note(&mut book, at(15), &Event::Following { epoch: epoch(3) }).expect("news");
+        assert_eq!(third.leaderless_ms, None, "one leader followed the other");
+    }
+
+    #[test]
+    fn what_is_answered_many_times_is_noted_once_until_somebody_leads() {
+        let (mut book, _) = Book::open([], at(1), true);
+        let no = Event::Declined { candidate: NodeId(3), why: Objection::Leads };
+        assert!(note(&mut book, at(2), &no).is_some());
+        assert!(note(&mut book, at(3), &no).is_none());
+        let refused = |counter| Event::Refused { epoch: epoch(counter), why: Objection::ClaimsItself };
+        assert!(note(&mut book, at(3), &refused(4)).is_some());
+        assert!(note(&mut book, at(3), &refused(5)).is_none(), "the same answer to the claim after");
+        note(&mut book, at(4), &Event::Following { epoch: epoch(6) });
+        assert!(note(&mut book, at(5), &no).is_some());
+    }
+
+    #[test]
+    fn a_book_outlives_its_process_and_is_bounded() {
+        let (mut book, started) = Book::open([], at(1), true);
+        for second in 0..2 * ENTRIES_MOST as u64 {
+            note(&mut book, at(second), &Event::Opened { epoch: epoch(second) });
+        }
+        let lines: Vec<String> = book.entries().iter().map(Note::line).collect();
+        assert_eq!(lines.len(), ENTRIES_MOST);
+        let torn = ["{\"at\":\"2023", &started.line()];
+        let (mut again, _) = Book::open(lines.iter().map(String::as_str).chain(torn), at(9), false);
+        let entries = again.entries();
+        assert_eq!(entries.len(), ENTRIES_MOST);
+        assert_eq!(entries[ENTRIES_MOST - 2], started, "what is no entry is left out");
+        assert_eq!(entries[ENTRIES_MOST - 1].event, "started");
+        assert_eq!(entries[ENTRIES_MOST - 1].cause, None);
+        let (_, lost) = Book::open([], at(9), false);
+        assert_eq!(lost.cause.as_deref(), Some("journal_lost"));
+    }
+}
