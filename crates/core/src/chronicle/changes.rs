@@ -85,7 +85,7 @@ impl Change {
             .or_else(|| former.and_then(started))
             .or_else(|| own(&self.steps, "stepped_down", true))
             .or_else(|| gave_up(&|_| true))
-            .or_else(|| former.and(new).and_then(started))
+            .or_else(|| former.and(nodes().find_map(started)))
     }
 
     /// The steps of one node until it knows this leader.
@@ -165,8 +165,6 @@ pub fn changes(nodes: &BTreeMap<u32, Vec<Note>>) -> Vec<Change> {
                     }
                     if entry.begins_to_follow() {
                         known = Some(order);
-                    }
-                    if entry.begins_to_follow() {
                         recent(&mut open, placed).for_each(|before| change.add(*by, before));
                     }
                     change.add(*by, (placed, entry));
