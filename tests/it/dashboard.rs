@@ -76,7 +76,7 @@ async fn the_crown_moves_by_itself_and_documents_are_edited() {
     browser.click("details summary").await;
     cluster.answer(other, Call::post("/elect").json(&json!({"node_idx": third}))).await.expect(200);
     browser.shows(&format!("node-{third} leads, in epoch")).await;
-    browser.shows("it handed over").await;
+    browser.shows(&format!("handed over to node-{third}")).await;
 
     browser.click("a[href='#roles']").await;
     browser.shows(markup).await;
