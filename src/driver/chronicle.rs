@@ -1,5 +1,6 @@
 //! Keeps the chronicle of leadership and roles, and writes its events to the log for operators.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -12,10 +13,13 @@ use super::setup::Setup;
 use crate::chronicle::{Book, ENTRIES_MOST, Note, RoleTurns, TURNS_MOST, sentence};
 use crate::protocol::{Cause, Event, Impasse};
 use crate::storage;
-use crate::types::{Epoch, Index, NodeId, Position, Span, WallTime};
+use crate::types::{Epoch, Index, NodeId, Position, Span, Time, WallTime};
 
 /// The maximum number of lines that wait for the disk. If roles change hands faster than the disk writes, further lines are not kept.
 const LINES_MOST: usize = 1024;
+
+/// What recurs, like a clock that is set each second, is logged once in this time. An operator sees whether it goes on.
+const LOGGED_EVERY: Span = Span::millis(60_000);
 
 /// The name under which this module sets its notice.
 const MATTER: &str = "chronicle";
@@ -36,6 +40,8 @@ pub struct Chronicle {
     lines: Option<SyncSender<Line>>,
     /// The chronicle says that the disk keeps this node waiting.
     disk_waits: bool,
+    /// When each kind of observation was logged last, with the node that it is about.
+    logged: BTreeMap<(String, Option<u32>), Time>,
 }
 
 #[derive(Debug)]
@@ -61,7 +67,7 @@ impl Chronicle {
                 // Queries are still answered, from memory alone.
                 let (book, _) = Book::open([], now, is_new);
                 let roles = RoleTurns::default();
-                return Chronicle { book, roles, lines: None, disk_waits: false };
+                return Chronicle { book, roles, lines: None, disk_waits: false, logged: BTreeMap::new() };
             }
         };
         let damaged = files.leadership.damaged() + files.roles.damaged();
@@ -74,17 +80,28 @@ impl Chronicle {
         let (setup, name) = (setup.clone(), "chronicle".to_string());
         let work = move || files.write(&coming, &setup);
         let lines = thread::Builder::new().name(name).spawn(work).ok().map(|_| lines);
-        let mut chronicle = Chronicle { book, roles, lines, disk_waits: false };
+        let mut chronicle = Chronicle { book, roles, lines, disk_waits: false, logged: BTreeMap::new() };
         chronicle.write(Line::Leadership(started.line()));
         chronicle
     }
 
-    /// Notes an event of this node, which has this log and this promise now. Returns whether it belongs in the log as well, which is so
-    /// unless it was observed a short time ago.
+    /// Notes an event of this node, which has this log and this promise now. Returns whether it belongs in the log for operators as well.
     pub fn event(&mut self, event: &Event, last: Position, promised: Epoch) -> bool {
-        let entries = self.book.note(clock::now(), event, last, promised);
+        let now = clock::now();
+        let entries = self.book.note(now, event, last, promised);
         self.write_entries(&entries);
-        !is_observation(event) || !entries.is_empty()
+        let observed = Note::of(now.wall, event).filter(Note::is_observation);
+        observed.is_none_or(|note| self.log_now(now.mono, note))
+    }
+
+    /// Returns whether that observation goes to the log now.
+    fn log_now(&mut self, now: Time, note: Note) -> bool {
+        let kind = (note.event.into_owned(), note.node);
+        let is_due = self.logged.get(&kind).is_none_or(|last| now.since(*last) >= LOGGED_EVERY);
+        if is_due {
+            self.logged.insert(kind, now);
+        }
+        is_due
     }
 
     /// Notes once that the disk has not stored what it was given that long ago.
@@ -253,10 +270,7 @@ pub fn event(setup: &Setup, event: Event) {
 
 /// The event may explain a change of leader, but is no step towards one.
 fn is_observation(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Slept { .. } | Event::WallClockSet { .. } | Event::Held { .. } | Event::StandsBack { .. }
-    )
+    Note::of(WallTime::default(), event).is_some_and(|entry| entry.is_observation())
 }
 
 /// Explains why two sides cannot merge, and what to do about it.
@@ -276,5 +290,25 @@ pub fn in_words(why: &Impasse) -> String {
                 conflicts (`eldest conflicts`), or raise limits.conflicts and limits.conflict_bytes on all \
                 nodes and restart them. Both sides serve their clients until then"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Now;
+
+    #[test]
+    fn what_recurs_is_logged_once_a_minute() {
+        let start = Now { mono: Time(0), wall: WallTime(0) };
+        let (book, _) = Book::open([], start, true);
+        let (roles, logged) = (RoleTurns::default(), BTreeMap::new());
+        let mut chronicle = Chronicle { book, roles, lines: None, disk_waits: false, logged };
+        let held = |node| {
+            let event = Event::Held { node: NodeId(node), time: Span::millis(10_000) };
+            Note::of(WallTime(0), &event).expect("a note")
+        };
+        let mut logs = |second: u64, node| chronicle.log_now(Time(second * 1_000_000), held(node));
+        assert_eq!([logs(1, 1), logs(60, 1), logs(60, 2), logs(61, 1)], [true, false, true, true]);
     }
 }

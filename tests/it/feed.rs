@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Events, Plan, Raw, Told, problem, query, watch_for};
 use crate::load::{Load, documents};
+use crate::restores::hand_over;
 
 /// One client of the feed: it continues at any node, from where it was.
 struct Reader {
@@ -297,4 +298,29 @@ async fn elections_and_leaders_are_told() {
         assert_eq!(why, (&json!(leader), &json!("refused")), "{event}");
     }
     assert!(seen["election_completed"]["leaderless_ms"].is_u64(), "{seen:?}");
+}
+
+/// A hand-over as the leader before and the next one tell it.
+#[tokio::test]
+async fn a_hand_over_is_told_by_both() {
+    let cluster = Cluster::of(3).await;
+    let leader = cluster.leader().await;
+    let heir = cluster.others(leader)[0];
+    let feed = "/v1/feed?kinds=election_started,election_completed";
+    let mut before = cluster.events(leader, feed).await.expect("a feed");
+    let mut next = cluster.events(heir, feed).await.expect("a feed");
+    before.event().await;
+    next.event().await;
+    hand_over(&cluster, heir).await;
+    // The heir is not told the reason.
+    for (events, reason) in [(&mut before, json!("ordered")), (&mut next, json!(null))] {
+        for kind in ["election_started", "election_completed"] {
+            let event = events.news().await;
+            let told = (&event["kind"], &event["lost_leader"], &event["cause"]);
+            assert_eq!(told, (&json!(kind), &json!(leader), &json!("handed_over")), "{event}");
+            assert_eq!(event["reason"], reason, "{event}");
+            let is_timed = event["leaderless_ms"].is_u64();
+            assert_eq!(is_timed, kind == "election_completed", "{event}");
+        }
+    }
 }

@@ -78,7 +78,7 @@ async fn is_all_or_nothing(cluster: &Cluster, answer: &Answer, route: &'static s
     cluster.equal_states(&all).await;
 }
 
-async fn hand_over(cluster: &Cluster, heir: u32) {
+pub async fn hand_over(cluster: &Cluster, heir: u32) {
     wait_for("leadership is handed over", async || {
         let elect = Call::post("/elect").json(&json!({"node_idx": heir}));
         cluster.answer(1, elect).await.ok().then_some(())

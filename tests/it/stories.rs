@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -27,9 +27,6 @@ const IN_ORDER: &str = "timing.stagger_ms = 10000\n";
 
 /// For tests in which a leader is given up because it is silent.
 const PATIENT: &str = "timing.dead_after_ms = 4000\n";
-
-/// Twice that patience.
-const LONG_PAUSE: Duration = Duration::from_secs(8);
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
@@ -215,10 +212,7 @@ async fn a_leader_that_stood_still_says_so_itself() {
     let cluster = plan.start().await;
     leads(&cluster, 1).await;
     cluster.stop(1);
-    let stopped = Instant::now();
     leads(&cluster, 2).await;
-    // A node reports a pause that is clearly longer than the patience of the others.
-    wait_for("it stands still for long", async || (stopped.elapsed() > LONG_PAUSE).then_some(())).await;
     cluster.cont(1);
     stands(&cluster, 3, &[], "the leader was stopped, and went on", "node-1 stood still for").await;
 }

@@ -89,7 +89,7 @@ impl World {
 
     /// An operator orders a leader to hand over.
     pub fn hand_over(&mut self, node: usize, to: Option<NodeId>) -> Check {
-        self.checks.story.ordered(self.hosts[node].id);
+        self.checks.story.ordered(node, self.now);
         self.order(node, Call::HandOver { to, reason: HandOverReason::Ordered { by: "operator".into() } })
     }
 
@@ -279,6 +279,11 @@ impl World {
     fn tells_one_story(&self) -> bool {
         let ids: BTreeSet<NodeId> = self.hosts.iter().map(|host| host.id).collect();
         !self.is_available() && ids.len() == self.hosts.len()
+    }
+
+    /// At the end of a run.
+    pub fn stories_are_told(&self) -> Check {
+        if self.tells_one_story() { self.checks.story.ended() } else { Ok(()) }
     }
 
     fn ended(&mut self, node: usize, end: End) -> Check {

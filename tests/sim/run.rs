@@ -78,6 +78,7 @@ pub fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     let resumed = resumes(world)?;
     agrees(world)?;
     world.readers_agree()?;
+    world.stories_are_told()?;
     world.close_all();
     linearizable(world)?;
     Ok(resumed)

@@ -250,7 +250,7 @@ impl World {
             Event::Refused { node, peer, lie } if lie || !self.hosts[self.machine(node, peer)].is_up() => {
                 let now = self.hosts[node].clock.now(self.now).mono;
                 if lie {
-                    self.checks.story.denied(peer);
+                    self.checks.story.denied(node, peer, self.now);
                 }
                 self.checks.answered.refused(self.hosts[node].id, peer, now);
                 self.feed(node, In::PeerRefused(peer))?;

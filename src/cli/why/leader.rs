@@ -70,10 +70,11 @@ fn now(told: &Value, newest: Option<&Value>) -> Vec<String> {
 /// Why there was a change of leader, and for how long there was none.
 fn because(change: &Value) -> Option<String> {
     let because = format!("Because {}.", change["because"].as_str()?);
-    Some(match change["leaderless_ms"].as_u64() {
-        Some(ms) => {
-            format!("{because} {} was without a leader for {ms} ms.", text(&change["leader"], "name"))
-        }
+    // The others notice a leader a moment later than the leader itself, whose own time may be unknown.
+    let leader = &change["leader"];
+    let own = change["leaderless_ms_by_node"][leader["id"].to_string()].as_u64();
+    Some(match own {
+        Some(ms) => format!("{because} {} was without a leader for {ms} ms.", text(leader, "name")),
         None => because,
     })
 }
@@ -81,8 +82,9 @@ fn because(change: &Value) -> Option<String> {
 fn steps(title: &str, steps: &[Value], lines: &mut Vec<String>) {
     let Some(first) = steps.first() else { return };
     lines.push(format!("\n{title} {}:", local(text(first, "at"))));
-    let after = |step: &Value| after(step["after_us"].as_u64().unwrap_or_default());
-    lines.extend(steps.iter().map(|step| format!("  {:>12}  {}", after(step), text(step, "says"))));
+    // A node of an earlier version does not say how long after the first step it was.
+    let when = |step: &Value| step["after_us"].as_u64().map_or_else(|| local(text(step, "at")), after);
+    lines.extend(steps.iter().map(|step| format!("  {:>12}  {}", when(step), text(step, "says"))));
 }
 
 fn capital(text: &str) -> String {
@@ -103,11 +105,12 @@ mod tests {
             "next": [{"says": "if node-2 died, node-3 would lead"}],
             "as_seen": [{"name": "node-3", "journal_lost": true, "knows_since": "T0"}],
             "changes": [{
-                "epoch": "2.2", "leader": {"id": 2, "name": "node-2"}, "at": "T2", "leaderless_ms": 41,
+                "epoch": "2.2", "leader": {"id": 2, "name": "node-2"}, "at": "T2", "leaderless_ms_by_node": {"1": 7, "2": 41},
                 "because": "node-2 gave up node-1: its port refuses connections, so its process is dead",
                 "previous_leader_says": ["node-1 started"],
                 "steps": [
                     {"at": "T1", "after_us": 0, "says": "node-2 gave up node-1"},
+                    {"at": "T1", "says": "node-3 gave up node-1"},
                     {"at": "T2", "after_us": 41_230, "says": "node-2 leads in epoch 2.2"},
                 ],
             }, {"epoch": "1.1", "leader": {"id": 1, "name": "node-1"}, "at": "T0", "because": null}],
@@ -122,6 +125,7 @@ mod tests {
             "node-3 has lost its journal: it knows nothing from before T0.",
             "\nThe steps to node-2, from T1:",
             "       +0.0 ms  node-2 gave up node-1",
+            "            T1  node-3 gave up node-1",
             "      +41.2 ms  node-2 leads in epoch 2.2",
             "\nBefore:",
             "  T0  node-1 led, in epoch 1.1",

@@ -26,6 +26,7 @@ use crate::http::answer::{self, Answer};
 use crate::http::dispatch::{self, Question, ask_others};
 use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::http::url::name_after;
+use crate::protocol::Mode;
 use crate::store;
 use crate::types::{LeaseName, NodeId, Text, WallTime};
 
@@ -119,6 +120,11 @@ async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
     Ok(answer::data(&json!({"role": name, "holder": holder, "waiting": waiting, "turns": turns})))
 }
 
+/// The words of another node must not look like further lines.
+pub fn one_line(said: &str) -> String {
+    said.replace(char::is_control, " ")
+}
+
 /// Returns the answer of each other node, as JSON.
 pub async fn ask(
     context: &Context,
@@ -164,7 +170,8 @@ struct Told<'a> {
 impl Told<'_> {
     fn document(&self, most: usize, silent: Vec<Value>) -> Value {
         let entries = self.told.iter().map(|(id, told)| (*id, told.entries.to_vec())).collect();
-        let mut changes = changes(&entries);
+        let sides = self.context.setup.settings.mode == Mode::Available;
+        let mut changes = changes(&entries, sides);
         let since = changes.pop().unwrap_or_default();
         let newest: Vec<Value> = changes.iter().rev().take(most).map(|change| self.change(change)).collect();
         // If two nodes say that they lead, the one with the greater epoch is right, and the other one learns of it.
@@ -230,7 +237,7 @@ impl Told<'_> {
         json!({
             "epoch": change.epoch,
             "leader": self.named(change.leader),
-            "previous_leader": self.named(change.previous),
+            "previous_leader": self.named(change.previous()),
             "at": change.led_since().map(store::date_text),
             "cause": cause.map(|step| step.entry.cause.as_ref().unwrap_or(&step.entry.event)),
             "because": cause.map(|step| self.says(step)),
@@ -259,9 +266,7 @@ impl Told<'_> {
     }
 
     fn says(&self, step: &NotedStep) -> String {
-        let said = format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id)));
-        // The words of another node must not look like further lines.
-        said.replace(char::is_control, " ")
+        one_line(&format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id))))
     }
 
     /// Each leader is a member, so an epoch of any other node is ignored.

@@ -16,7 +16,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::explain::ask;
+use super::explain::{ask, one_line};
 use crate::driver::Member;
 use crate::driver::handle::{Denied, Level, MemberStatus, Status};
 use crate::http::answer::{self, Answer, Code, Problem};
@@ -107,7 +107,8 @@ pub async fn node(State(context): State<Arc<Context>>, request: ClientRequest) -
         }
     }
     let dead_after_ms = context.setup.settings.timing.dead_after.0 / 1_000;
-    explained.says = explained.sentences(&status.node.name, dead_after_ms);
+    let says = explained.sentences(&status.node.name, dead_after_ms);
+    explained.says = says.iter().map(|said| one_line(said)).collect();
     Ok(answer::data(&explained))
 }
 

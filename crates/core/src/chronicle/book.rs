@@ -15,9 +15,9 @@ pub const ENTRIES_MOST: usize = 1024;
 /// answers are noted as if the search for a leader had just begun.
 const ANSWERS_MOST: usize = 256;
 
-/// What a node observes of itself or of a peer again and again, like a clock that is set each second, is noted once in this time, and once
-/// more before the next change of leader. Otherwise it would drive out the changes that it is to explain.
-const OBSERVED_EVERY: Span = Span::millis(600_000);
+/// The first and the longest wait before what recurs is noted again. What waits is lost if the process is killed.
+const FIRST_WAIT: Span = Span::millis(10_000);
+const LONGEST_WAIT: Span = Span::millis(3_600_000);
 
 #[derive(Debug)]
 pub struct Book {
@@ -28,8 +28,18 @@ pub struct Book {
     /// next candidate is news, even if an earlier candidate met the same objection.
     said: BTreeSet<String>,
     leaderless_since: Option<Time>,
-    /// When each kind of observation was noted last, with the node that it is about, and the newest one that was not noted since.
-    observed: BTreeMap<(String, Option<u32>), (Time, Option<Note>)>,
+    /// What has happened since the last leader was found and may recur, by kind and by the node that it is about.
+    recurring: BTreeMap<(String, Option<u32>), Recurring>,
+}
+
+/// What happens again and again, like a clock that is set each second or a claim that fails, is noted after a wait that doubles each time,
+/// and before any other event, so perhaps after what came later. Otherwise it would drive out the changes that it is to explain.
+#[derive(Debug)]
+struct Recurring {
+    noted: Time,
+    wait: Span,
+    /// The newest one since then.
+    unnoted: Option<Note>,
 }
 
 impl Book {
@@ -41,7 +51,7 @@ impl Book {
             shown: None,
             said: BTreeSet::new(),
             leaderless_since: Some(now.mono),
-            observed: BTreeMap::new(),
+            recurring: BTreeMap::new(),
         };
         lines.into_iter().filter_map(Note::parse).for_each(|entry| book.keep(entry));
         let lost = book.entries.is_empty() && !is_new;
@@ -54,69 +64,69 @@ impl Book {
     pub fn note(&mut self, now: Now, event: &Event, last: Position, promised: Epoch) -> Vec<Note> {
         let Some(entry) = Note::of(now.wall, event) else { return Vec::new() };
         let mut entry = Note { up_us: Some(now.mono.0), ..entry.with_standing(last, promised) };
-        let mut entries = Vec::new();
         match event {
-            _ if entry.is_observation() => return self.observe(now, entry),
-            Event::HandsOver { .. } => entries = self.missing_observations(now.mono),
-            Event::Suspected { .. } | Event::SteppedDown { .. } => {
-                entries = self.missing_observations(now.mono);
+            Event::Declined { .. } | Event::Deferred { .. } | Event::Refused { .. }
+                if !self.is_news(&entry) =>
+            {
+                return Vec::new();
+            }
+            Event::Suspected { .. } | Event::SteppedDown { .. } | Event::HandedOver { .. } => {
                 // A candidate that never became leader is given up as well. The time counts from the first leader that was lost.
                 self.leaderless_since.get_or_insert(now.mono);
             }
             Event::Opened { .. } | Event::Following { .. } => {
-                entries = self.missing_observations(now.mono);
                 // If one leader follows another without a gap, there is no time to state.
                 let since = self.leaderless_since.take();
                 entry.leaderless_ms = since.map(|since| now.mono.since(since).0 / 1000);
                 self.said.clear();
             }
-            Event::Declined { .. } | Event::Deferred { .. } | Event::Refused { .. }
-                if !self.is_news(&entry) =>
-            {
-                return entries;
-            }
             _ => {}
         }
-        self.keep(entry.clone());
+        if entry.is_observation() || entry.is_an_attempt() {
+            return self.observe(now, entry);
+        }
+        // What was observed may explain this event.
+        let mut entries = self.unnoted();
+        match entry.begins_to_follow() {
+            true => self.recurring.clear(),
+            false => self.recurring.values_mut().for_each(|recurring| recurring.unnoted = None),
+        }
         entries.push(entry);
+        entries.iter().for_each(|entry| self.keep(entry.clone()));
         entries
     }
 
-    /// Notes an observation of the node or of its driver. Returns the entries to be written to the file.
+    /// Notes what may recur: an observation of the node or of its driver, or an attempt. Returns the entries to be written to the file.
     pub fn observe(&mut self, now: Now, entry: Note) -> Vec<Note> {
         let entry = Note { up_us: Some(now.mono.0), ..entry };
         let kind = (entry.event.to_string(), entry.node);
-        match self.observed.get_mut(&kind) {
-            Some((noted, missing)) if now.mono.since(*noted) < OBSERVED_EVERY => {
-                *missing = Some(entry);
-                Vec::new()
+        let wait = match self.recurring.get_mut(&kind) {
+            Some(known) if now.mono.since(known.noted) < known.wait => {
+                (known.unnoted, self.shown) = (Some(entry), None);
+                return Vec::new();
             }
-            _ => {
-                self.observed.insert(kind, (now.mono, None));
-                self.keep(entry.clone());
-                vec![entry]
-            }
-        }
+            Some(known) => Span(known.wait.0 * 2).min(LONGEST_WAIT),
+            None => FIRST_WAIT,
+        };
+        self.recurring.insert(kind, Recurring { noted: now.mono, wait, unnoted: None });
+        self.keep(entry.clone());
+        vec![entry]
     }
 
-    /// The newest observations that were not noted, in the order in which they were made. They may explain the event that comes next.
-    fn missing_observations(&mut self, now: Time) -> Vec<Note> {
-        let mut missing = Vec::new();
-        for (noted, entry) in self.observed.values_mut() {
-            if let Some(entry) = entry.take() {
-                *noted = now;
-                missing.push(entry);
-            }
-        }
-        missing.sort_by_key(|entry| entry.up_us);
-        missing.iter().for_each(|entry| self.keep(entry.clone()));
-        missing
+    /// The newest of what recurs that is not noted yet, in the order in which it happened.
+    pub fn unnoted(&self) -> Vec<Note> {
+        let unnoted = self.recurring.values().filter_map(|recurring| recurring.unnoted.clone());
+        let mut unnoted: Vec<Note> = unnoted.collect();
+        unnoted.sort_by_key(|entry| entry.up_us);
+        unnoted
     }
 
-    /// Returns all entries. They are copied once for all queries.
+    /// Returns all entries, and what is not noted yet. They are copied once for all queries.
     pub fn entries(&mut self) -> Arc<Vec<Note>> {
-        let entries = &self.entries;
-        self.shown.get_or_insert_with(|| Arc::new(entries.iter().cloned().collect())).clone()
+        if self.shown.is_none() {
+            self.shown = Some(Arc::new(self.entries.iter().cloned().chain(self.unnoted()).collect()));
+        }
+        self.shown.clone().unwrap_or_default()
     }
 
     /// Returns whether this answer is new. Claims have a new epoch each time, which does not make an answer new.
@@ -165,7 +175,7 @@ mod tests {
         note(&mut book, at(2), &Event::Opened { epoch: epoch(1) });
         let set = |second: u64| Event::WallClockSet { micros: second as i64 * 1_000_000 };
         let noted = (10..610).filter_map(|second| note(&mut book, at(second), &set(second))).count();
-        assert_eq!(noted, 1);
+        assert_eq!(noted, 6, "at 10, 20, 40, 80, 160 and 320 seconds");
         assert!(
             note(&mut book, at(610), &Event::Slept { late: Span::millis(900) }).is_some(),
             "another kind"
@@ -174,7 +184,28 @@ mod tests {
         let entries = book.note(at(611), &end, Position::default(), Epoch::ZERO);
         let words: Vec<_> = entries.iter().map(|entry| (entry.event.as_ref(), entry.shift_ms)).collect();
         assert_eq!(words, [("clock_set", Some(609_000)), ("stepped_down", None)], "the newest explains it");
-        assert_eq!(book.entries().len(), 6, "also in memory, with the start");
+        assert_eq!(book.entries().len(), 11, "also in memory, with the start");
+        note(&mut book, at(612), &Event::Opened { epoch: epoch(2) });
+        assert!(note(&mut book, at(613), &set(613)).is_some(), "with a new leader it is news again");
+    }
+
+    /// For an hour no claim succeeds.
+    #[test]
+    fn attempts_that_fail_drive_out_nothing() {
+        let (mut book, _) = Book::open([], at(1), true);
+        note(&mut book, at(2), &Event::Following { epoch: epoch(1) });
+        note(&mut book, at(3), &suspected(2, Cause::Silence));
+        for second in 4..3_604 {
+            note(&mut book, at(second), &Event::Claimed { epoch: epoch(second) });
+            note(&mut book, at(second), &suspected(2, Cause::NoDecision));
+        }
+        let entries =
+            book.note(at(3_604), &Event::Opened { epoch: epoch(3_603) }, Position::default(), Epoch::ZERO);
+        let words: Vec<_> = entries.iter().map(|entry| entry.event.as_ref()).collect();
+        assert_eq!(words, ["claimed", "suspected", "opened"], "the last ones");
+        assert_eq!(entries[0].epoch.as_deref(), Some("3603.2"));
+        assert_eq!(entries[2].leaderless_ms, Some(3_601_000));
+        assert!(book.entries().len() < 30, "{}", book.entries().len());
     }
 
     #[test]

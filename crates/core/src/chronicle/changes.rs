@@ -1,25 +1,29 @@
 //! Derives what happened from the notes of all nodes: one change for each epoch that had a leader, with its steps in order.
 //!
-//! Steps of different nodes are ordered by wall clocks, which may differ; steps of one node keep the order in which they
-//! happened, even if its clock was set meanwhile.
-//!
 //! ```text
-//!   entries of n2:   suspected n1, claimed 2.2, backed 2.2, opened 2.2 ── all belong to the change to 2.2
-//!   entries of n3:   suspected n1, approved 2.2, following 2.2 ────────── so do these
-//!                    └── names no epoch: it belongs to the next epoch that this node follows
+//!   n2:   following 1.1, suspected n1, claimed 2.2, backed 2.2, opened 2.2
+//!   n3:   following 1.1, suspected n1, approved 2.2, following 2.2
+//!                        │             └── names an epoch that was led: it belongs to the change to 2.2
+//!                        └──────────────── ends 1.1 for its node: it belongs to the change after 1.1, which is to 2.2
 //! ```
 //!
-//! An entry with an epoch that was led belongs to the change to that epoch, unless it says that the leader of that epoch steps
-//! down. Any other entry belongs to the next leader that its node finds: it was a step on the way there, like a failed claim. While the
-//! node has not found the newest leader yet, its last entries belong to the leader after the last one that it knew.
+//! An entry with an epoch that was led belongs to the change to that epoch, unless it says that the leader of that epoch steps down. Any
+//! other entry belongs to the next leader that its node turns to. What a node noted until it lost its leader belongs to the change after
+//! that leader, even if the node misses the next one; in available mode it does not, because sides lead at the same time. What does not
+//! belong to any change has happened since the last one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use serde::Serialize;
 
 use super::note::Note;
+use crate::protocol::Cause;
 use crate::types::WallTime;
+
+/// Orders epochs as P1 does: the greater counter, then the lower leader, is the greater epoch.
+type Order = (u64, Reverse<u32>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotedStep {
@@ -28,6 +32,9 @@ pub struct NotedStep {
     /// When it happened, by the wall clock of that node as it was set last.
     #[serde(skip)]
     pub placed: WallTime,
+    /// The leadership that is over for that node with this step.
+    #[serde(skip)]
+    ends: Option<Order>,
     #[serde(flatten)]
     pub entry: Note,
 }
@@ -37,79 +44,110 @@ pub struct Change {
     /// Missing for the change that happens now.
     pub epoch: Option<String>,
     pub leader: Option<u32>,
-    /// The leader before, as far as the entries go back.
-    pub previous: Option<u32>,
-    /// The greatest epoch that the new leader and its approvers followed before.
-    knew: Option<(u64, Reverse<u32>)>,
+    /// The epoch of the leader before, as far as the entries go back.
+    former: Option<Order>,
     /// The time for which each node knew no leader, in milliseconds.
     pub leaderless: BTreeMap<u32, u64>,
     pub steps: Vec<NotedStep>,
 }
 
 impl Change {
-    /// The step that explains why the former leader leads no longer: the first one that is known, in the order of P58. A node that gave up
-    /// the leader for its own reason, and was not asked, does not explain it. If no node gave it up, all have started since.
+    /// The leader before.
+    pub fn previous(&self) -> Option<u32> {
+        self.former.map(|(_, Reverse(leader))| leader)
+    }
+
+    /// The step that explains best why the former leader leads no longer: the first one in the order of P58.
     pub fn cause(&self) -> Option<&NotedStep> {
-        let (new, former) = (self.leader, self.previous);
-        let is_former = |node: u32| former.is_none_or(|former| former == node);
-        let led = self.steps.iter().position(|step| step.entry.begins_to_follow());
-        let before = &self.steps[..led.unwrap_or(self.steps.len())];
-        let own = |steps: &'_ [NotedStep], event: &str, outdated: bool| {
-            let ends = |step: &NotedStep| {
-                step.says(event) && is_former(step.by) && step.entry.is_outdated() == outdated
-            };
-            steps.iter().rposition(ends).map(|place| &self.steps[place])
-        };
-        let approvers: BTreeSet<u32> =
-            self.steps.iter().filter(|step| step.says("approved")).map(|step| step.by).collect();
-        // While no node leads, the word of each one counts.
-        let others: BTreeSet<u32> = match new {
-            Some(_) => approvers,
-            None => self.steps.iter().map(|step| step.by).collect(),
-        };
-        let nodes = || new.into_iter().chain(others.iter().copied());
-        let gave_up = |is_right: &dyn Fn(u32) -> bool| {
-            let found = |step: &&NotedStep| step.says("suspected") && step.entry.node.is_some_and(is_right);
-            nodes().find_map(|node| self.steps_of(node).filter(found).last())
-        };
-        let started = |node: u32| self.steps_of(node).find(|step| step.says("started"));
-        let heard = |step: &&NotedStep| step.says("handed_over") && step.entry.node.is_some_and(is_former);
-        let merged = new.and_then(|new| self.steps_of(new).find(|step| step.says("merged")));
-        // The clocks of nodes differ, so a hand-over counts even if it seems to come after the next leader.
-        merged
-            .or_else(|| own(&self.steps, "hands_over", false))
-            .or_else(|| nodes().find_map(|node| self.steps_of(node).filter(heard).last()))
-            .or_else(|| own(before, "stepped_down", false))
-            .or_else(|| gave_up(&is_former))
-            .or_else(|| own(&self.steps, "stepped_down", false))
-            .or_else(|| former.and_then(started))
-            .or_else(|| own(&self.steps, "stepped_down", true))
-            .or_else(|| gave_up(&|_| true))
-            .or_else(|| former.and(nodes().find_map(started)))
+        let ranked = self.steps_before().filter_map(|(place, step)| {
+            let rank = self.rank(step)?;
+            Some((rank, Some(step.by) != self.leader, step.by, Reverse(place)))
+        });
+        ranked.min().map(|(.., Reverse(place))| &self.steps[place])
     }
 
-    /// The steps of one node until it knows this leader.
-    fn steps_of(&self, node: u32) -> impl Iterator<Item = &NotedStep> {
-        self.steps
-            .iter()
-            .filter(move |step| step.by == node)
-            .take_while(|step| !step.entry.begins_to_follow())
+    /// The number of the step in the list of P58.
+    fn rank(&self, step: &NotedStep) -> Option<u8> {
+        let event = step.entry.event.as_ref();
+        let (by_new, by_former) = (Some(step.by) == self.leader, Some(step.by) == self.previous());
+        if event == "merged" && by_new {
+            return Some(1);
+        }
+        let former = self.former?;
+        if step.ends == Some(former) {
+            match event {
+                "hands_over" => return Some(2),
+                "handed_over" if self.has_a_say(step.by) => return Some(3),
+                "stepped_down" if step.has(&[Cause::NoMajority, Cause::Stuck]) => return Some(6),
+                "stepped_down" if step.has(&[Cause::GreaterEpoch, Cause::Merged]) => return Some(10),
+                "stepped_down" => return Some(4),
+                "suspected" if by_new && !step.has(&[Cause::Resigned]) => return Some(5),
+                "suspected" if by_new => return Some(7),
+                "suspected" if self.has_a_say(step.by) => return Some(8),
+                "started" if by_former => return Some(9),
+                _ => {}
+            }
+        }
+        match event {
+            _ if self.leader.is_none() || !self.has_a_say(step.by) => None,
+            "suspected" => Some(11),
+            "started" => Some(12),
+            _ => None,
+        }
     }
 
-    /// The newest three observations of the former leader about itself. It may have made them after the next one began to lead.
+    /// The node leads now, or has approved the one that does. While no node leads, the word of each one counts.
+    fn has_a_say(&self, node: u32) -> bool {
+        let approved = |step: &NotedStep| {
+            step.by == node && step.entry.event == "approved" && step.entry.epoch == self.epoch
+        };
+        self.leader.is_none_or(|leader| leader == node) || self.steps.iter().any(approved)
+    }
+
+    /// Each node's steps until it knows this leader, with their places.
+    fn steps_before(&self) -> impl Iterator<Item = (usize, &NotedStep)> {
+        let mut know = BTreeSet::new();
+        self.steps.iter().enumerate().filter(move |(_, step)| {
+            let knows = know.contains(&step.by);
+            if step.entry.begins_to_follow() {
+                know.insert(step.by);
+            }
+            !knows
+        })
+    }
+
+    /// The newest observation of each kind that the former leader made about itself and that may explain the cause. It may have made it
+    /// after the next leader began to lead.
     pub fn testimony(&self) -> Vec<&NotedStep> {
-        let explains = |step: &&NotedStep| {
-            matches!(
-                step.entry.event.as_ref(),
-                "slept" | "disk_waits" | "disk_answers" | "started" | "barred"
-            )
+        let Some(cause) = self.cause() else { return Vec::new() };
+        let is = |causes: &[Cause]| cause.has(causes);
+        let (before, later): (&[&str], &[&str]) = match cause.entry.event.as_ref() {
+            "suspected" if is(&[Cause::Refused, Cause::NewProcess]) => (&[], &["started"]),
+            "suspected" if is(&[Cause::Silence, Cause::Resigned]) => {
+                (&["slept", "disk_waits", "stands_back"], &["disk_answers", "started"])
+            }
+            "stepped_down" if is(&[Cause::NoMajority]) => {
+                (&["slept", "disk_waits", "barred"], &["disk_answers", "started"])
+            }
+            "stepped_down" if is(&[Cause::Stuck]) => {
+                (&["slept", "disk_waits", "stands_back"], &["disk_answers"])
+            }
+            _ => return Vec::new(),
         };
-        let by_former = |step: &&NotedStep| Some(step.by) == self.previous;
-        let cause = self.cause();
-        let all = self.steps.iter().filter(by_former).filter(explains).filter(|step| Some(*step) != cause);
-        let mut newest: Vec<&NotedStep> = all.rev().take(3).collect();
-        newest.reverse();
-        newest
+        let mut told: Vec<&NotedStep> = Vec::new();
+        // What the former leader observes after its end does not explain it, except that a wait for the disk is over.
+        let mut explaining = before;
+        for (_, step) in self.steps_before().filter(|(_, step)| Some(step.by) == self.previous()) {
+            let event = step.entry.event.as_ref();
+            if explaining.contains(&event) || later.contains(&event) {
+                told.retain(|earlier| earlier.entry.event != event);
+                told.push(step);
+            }
+            if step.ends.is_some() {
+                explaining = &[];
+            }
+        }
+        told
     }
 
     /// The start of the leadership, by the clock of the first node that notes it.
@@ -117,95 +155,151 @@ impl Change {
         self.steps.iter().find(|step| step.entry.begins_to_follow()).map(|step| step.entry.at)
     }
 
-    /// The epoch names its leader, so any node that followed shows who led, even if the leader's own chronicle is lost.
-    fn add(&mut self, by: u32, (placed, entry): (WallTime, Note)) {
-        if entry.begins_to_follow() {
-            self.epoch = entry.epoch.clone();
-            self.leader = self.leader.or_else(|| leader(entry.epoch.as_deref()?));
-            if let Some(leaderless) = entry.leaderless_ms {
-                // A node that later loses the same leader and finds it again has a separate gap, which is not counted.
-                self.leaderless.entry(by).or_insert(leaderless);
+    /// Adds a step that names this epoch, which names its leader. So any node that followed shows who led, even if the leader's own
+    /// chronicle is lost.
+    fn add(&mut self, step: NotedStep) {
+        if step.entry.begins_to_follow() {
+            self.epoch = step.entry.epoch.clone();
+            self.leader = step.entry.epoch.as_deref().and_then(order).map(|(_, Reverse(leader))| leader);
+            // If a node loses the same leader later and finds it again, that gap is not counted.
+            let knows = self.steps.iter().any(|one| one.by == step.by && one.entry.begins_to_follow());
+            if let Some(leaderless) = step.entry.leaderless_ms.filter(|_| !knows) {
+                self.leaderless.insert(step.by, leaderless);
             }
         }
-        self.steps.push(NotedStep { by, placed, entry });
+        self.steps.push(step);
     }
 }
 
 impl NotedStep {
-    fn says(&self, event: &str) -> bool {
-        self.entry.event == event
+    fn has(&self, causes: &[Cause]) -> bool {
+        causes.iter().any(|cause| self.entry.cause.as_deref() == Some(cause.word()))
     }
 }
 
 /// Returns the changes, oldest first. The last one has no epoch and holds what has happened since, which may be nothing. An epoch
-/// that no entry shows as led is no change: nodes may have claimed it without success.
-pub fn changes(nodes: &BTreeMap<u32, Vec<Note>>) -> Vec<Change> {
-    let led: BTreeSet<&str> = nodes
-        .values()
-        .flatten()
-        .filter(|entry| entry.begins_to_follow())
-        .filter_map(|entry| entry.epoch.as_deref())
-        .collect();
-    let mut changes: BTreeMap<String, Change> = BTreeMap::new();
-    let mut since = Change::default();
+/// that no entry shows as led is no change: nodes may have claimed it without success. `sides`: several nodes may lead at once.
+pub fn changes(nodes: &BTreeMap<u32, Vec<Note>>, sides: bool) -> Vec<Change> {
+    let follows = nodes.values().flatten().filter(|entry| entry.begins_to_follow());
+    let led = follows.filter_map(|entry| order(entry.epoch.as_deref()?));
+    let mut story =
+        Story { sides, changes: led.map(|order| (order, Change::default())).collect(), ..Story::default() };
     for (by, entries) in nodes {
-        let mut open: Vec<(WallTime, Note)> = Vec::new();
-        let mut known = None;
-        for (placed, entry) in placed(entries).into_iter().zip(entries.iter().cloned()) {
-            // The step of a leader that steps down belongs to the next change.
-            let own =
-                entry.epoch.as_deref().filter(|epoch| led.contains(epoch) && entry.event != "stepped_down");
-            match own.map(str::to_string) {
-                Some(epoch) => {
-                    let order = epoch_order(&epoch);
-                    let has_a_say = entry.event != "following";
-                    let change = changes.entry(epoch).or_default();
-                    if let Some(before) = known.filter(|before| has_a_say && *before < order) {
-                        change.knew = change.knew.max(Some(before));
-                    }
-                    if entry.begins_to_follow() {
-                        known = Some(order);
-                        recent(&mut open, placed).for_each(|before| change.add(*by, before));
-                    }
-                    change.add(*by, (placed, entry));
-                }
-                None => open.push((placed, entry)),
-            }
-        }
-        // A node that does not know the newest leader yet is on the way to the one after the last that it knew.
-        let next = known.and_then(|known| {
-            let later = led.iter().filter(|epoch| epoch_order(epoch) > known);
-            later.min_by_key(|epoch| epoch_order(epoch))
-        });
-        let change = match next {
-            Some(epoch) => changes.entry(epoch.to_string()).or_default(),
-            None => &mut since,
-        };
-        let now = open.last().map(|(placed, _)| *placed).unwrap_or_default();
-        recent(&mut open, now).for_each(|entry| change.add(*by, entry));
+        story.hear(*by, entries);
     }
-    let mut all: Vec<Change> = changes.into_values().filter(|change| change.epoch.is_some()).collect();
-    all.push(since);
+    let Story { mut changes, mut since, .. } = story;
+    if !sides {
+        let orders: Vec<Order> = changes.keys().copied().collect();
+        for (before, change) in orders.iter().zip(changes.values_mut().skip(1)) {
+            change.former = Some(*before);
+        }
+    }
+    since.former = changes.keys().next_back().copied();
+    let mut all: Vec<Change> = changes.into_values().chain([since]).collect();
     // The sort is stable: the steps of one node keep their order.
     all.iter_mut().for_each(|change| change.steps.sort_by_key(|step| step.placed));
-    let last = all.len() - 1;
-    all[..last].sort_by_key(|change| (change.epoch.as_deref().map(epoch_order), change.led_since()));
-    for later in 1..all.len() {
-        // In available mode the leader of another side is no leader before.
-        let knew = all[later].knew.map(|(_, Reverse(leader))| leader);
-        all[later].previous = knew.or(all[later - 1].leader);
-    }
     all
 }
 
-/// The entries that belong to a change, which ends at that time. What a node observed long before its first step explains nothing.
-fn recent(open: &mut Vec<(WallTime, Note)>, end: WallTime) -> impl Iterator<Item = (WallTime, Note)> {
+#[derive(Debug, Default)]
+struct Story {
+    sides: bool,
+    /// One for each epoch that was led. With sides, the former epoch is the greatest one that the new leader or an approver had turned to.
+    changes: BTreeMap<Order, Change>,
+    since: Change,
+}
+
+impl Story {
+    /// Adds the entries of one node.
+    fn hear(&mut self, by: u32, entries: &[Note]) {
+        // The epoch that was led and that the node has turned to last.
+        let mut turned_to = None;
+        // The same epoch, until the node gives up its leader or turns to a candidate.
+        let mut current = None;
+        let mut open: Vec<NotedStep> = Vec::new();
+        let entries = in_order(entries);
+        for (placed, entry) in placed(&entries).into_iter().zip(entries) {
+            let named = entry.epoch.as_deref().and_then(order);
+            let turns = matches!(entry.event.as_ref(), "claimed" | "approved" | "opened" | "following");
+            let own = named.filter(|epoch| self.changes.contains_key(epoch) && entry.event != "stepped_down");
+            let Some(epoch) = own else {
+                let ends = ended(&entry, &mut current);
+                current = current.filter(|_| !turns);
+                open.push(NotedStep { by, placed, ends, entry });
+                continue;
+            };
+            let before = turned_to.filter(|before| entry.event != "following" && *before < epoch);
+            if turns && turned_to != Some(epoch) {
+                self.settle(turned_to, Some(epoch), placed, &mut open);
+            }
+            let change = self.changes.entry(epoch).or_default();
+            if turns {
+                // If the node has found the same leader again, that leader was not lost.
+                let found = recent(std::mem::take(&mut open), placed);
+                change.steps.extend(found.map(|step| NotedStep { ends: None, ..step }));
+                (turned_to, current) = (Some(epoch), Some(epoch));
+                if self.sides {
+                    change.former = change.former.max(before);
+                }
+            }
+            change.add(NotedStep { by, placed, ends: None, entry });
+        }
+        let now = open.last().map(|step| step.placed).unwrap_or_default();
+        self.settle(turned_to, None, now, &mut open);
+    }
+
+    /// Puts the steps of a node where they belong. The node had turned to one epoch, and turns to another one at that time.
+    fn settle(&mut self, from: Option<Order>, to: Option<Order>, time: WallTime, open: &mut Vec<NotedStep>) {
+        let from = from.filter(|_| !self.sides);
+        let after =
+            from.and_then(|from| self.changes.range((Bound::Excluded(from), Bound::Unbounded)).next());
+        let after = after.map(|(epoch, _)| *epoch);
+        let mut first = std::mem::take(open);
+        let end =
+            first.iter().rposition(|step| from.is_some() && step.ends == from).map_or(0, |place| place + 1);
+        let rest = first.split_off(end);
+        for (epoch, steps) in [(after, first), (to.or(after), rest)] {
+            let change = epoch.and_then(|epoch| self.changes.get_mut(&epoch)).unwrap_or(&mut self.since);
+            change.steps.extend(recent(steps, time));
+        }
+    }
+}
+
+/// The leadership that is over for its node with this entry. `current` is the one that the node knows.
+fn ended(entry: &Note, current: &mut Option<Order>) -> Option<Order> {
+    match entry.event.as_ref() {
+        "hands_over" => *current,
+        "stepped_down" => {
+            *current = None;
+            entry.epoch.as_deref().and_then(order)
+        }
+        "suspected" | "handed_over" => {
+            // A candidate that did not become leader was no leader.
+            let was_led = entry.cause.as_deref() != Some(Cause::NoDecision.word());
+            current.take().filter(|(_, Reverse(leader))| was_led && entry.node == Some(*leader))
+        }
+        "started" => current.take(),
+        _ => None,
+    }
+}
+
+/// Leaves out what the node noted long before its first decisive step, or, if there is none, before the end.
+fn recent(open: Vec<NotedStep>, end: WallTime) -> impl Iterator<Item = NotedStep> {
     const LONG_BEFORE_US: u64 = 60_000_000;
-    let first = open.iter().find(|(_, entry)| !entry.is_observation()).map_or(end, |(placed, _)| *placed);
-    let is_recent = move |(placed, entry): &(WallTime, Note)| {
-        !entry.is_observation() || placed.0.saturating_add(LONG_BEFORE_US) >= first.0
-    };
-    std::mem::take(open).into_iter().filter(is_recent)
+    let first = open.iter().find(|step| step.entry.is_decisive()).map_or(end, |step| step.placed);
+    open.into_iter().filter(move |step| step.placed.0.saturating_add(LONG_BEFORE_US) >= first.0)
+}
+
+/// The entries in the order in which they happened: what recurs may be noted later than what came after it.
+fn in_order(entries: &[Note]) -> Vec<Note> {
+    let mut entries = entries.to_vec();
+    for process in entries.chunk_by_mut(|_, next| next.event != "started") {
+        // Earlier versions did not note the time since the machine started.
+        if process.iter().all(|entry| entry.up_us.is_some()) {
+            process.sort_by_key(|entry| entry.up_us);
+        }
+    }
+    entries
 }
 
 /// The time of each entry by the wall clock of its node as it was set last. The time since the machine started tells what a clock that
@@ -233,24 +327,20 @@ fn placed(entries: &[Note]) -> Vec<WallTime> {
     times
 }
 
-/// The leader of epoch `7.2` is node 2.
-fn leader(epoch: &str) -> Option<u32> {
-    epoch.rsplit_once('.')?.1.parse().ok()
+fn order(epoch: &str) -> Option<Order> {
+    let (counter, leader) = epoch.split_once('.')?;
+    Some((counter.parse().ok()?, Reverse(leader.parse().ok()?)))
 }
 
-/// Orders epochs such as `7.1`: the greater counter, then the lower leader, is the greater epoch. An invalid epoch comes before
-/// all. It is the order of P1, here for the text of an epoch.
+/// Orders epochs such as `7.1` as P1 does. An invalid epoch comes before all.
 pub fn epoch_order(epoch: &str) -> (u64, Reverse<u32>) {
-    let parts = epoch.split_once('.');
-    let parsed =
-        parts.and_then(|(counter, leader)| Some((counter.parse().ok()?, Reverse(leader.parse().ok()?))));
-    parsed.unwrap_or((0, Reverse(u32::MAX)))
+    order(epoch).unwrap_or((0, Reverse(u32::MAX)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Cause, Event, HandOverReason};
+    use crate::protocol::{Event, HandOverReason};
     use crate::types::{Epoch, NodeId, Span};
 
     fn entry(at: u64, event: Event) -> Note {
@@ -286,7 +376,7 @@ mod tests {
             entry(21, Event::Claimed { epoch: second }),
             entry(22, Event::Opened { epoch: second }),
         ];
-        let all = changes(&BTreeMap::from([(2, n2)]));
+        let all = changes(&BTreeMap::from([(2, n2)]), false);
         assert_eq!(all[1].cause().map(|step| step.entry.event.as_ref()), Some("handed_over"));
     }
 
@@ -304,10 +394,231 @@ mod tests {
             entry(33, Event::SteppedDown { epoch: younger, cause: Cause::GreaterEpoch }),
             entry(34, Event::Following { epoch: both }),
         ];
-        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]));
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), true);
         let cause = all[2].cause().expect("a cause");
         assert_eq!((cause.by, cause.entry.event.as_ref()), (1, "merged"));
-        assert_eq!(all[2].previous, Some(1), "node 1 led its side, and still leads");
+        assert_eq!(all[2].previous(), Some(1), "node 1 led its side, and still leads");
+    }
+
+    /// n1 was cut off. It saw no majority before the others gave it up, and its clock is behind.
+    #[test]
+    fn the_cause_is_the_same_whatever_the_clocks_show() {
+        let (first, second) = (epoch(1, 1), epoch(2, 2));
+        for behind in [0, 100] {
+            let n1 = vec![
+                entry(1, Event::Opened { epoch: first }),
+                entry(110 - behind, Event::SteppedDown { epoch: first, cause: Cause::NoMajority }),
+                entry(111 - behind, Event::Slept { late: Span::millis(900) }),
+                entry(130 - behind, Event::Following { epoch: second }),
+            ];
+            let n2 = vec![
+                entry(2, Event::Following { epoch: first }),
+                gives_up(112, 1),
+                entry(120, Event::Opened { epoch: second }),
+            ];
+            let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
+            let cause = all[1].cause().expect("a cause");
+            assert_eq!((cause.by, cause.entry.event.as_ref()), (2, "suspected"));
+            assert!(
+                all[1].testimony().is_empty(),
+                "a pause does not explain that a port refused connections"
+            );
+        }
+    }
+
+    /// n1 led 1.1 and died. It restarted, was approved for 2.1, and died again before it led.
+    #[test]
+    fn a_candidate_that_is_given_up_is_no_leader_before() {
+        let (first, third) = (epoch(1, 1), epoch(3, 2));
+        let no_decision = Event::Suspected {
+            leader: NodeId(1),
+            cause: Cause::NoDecision,
+            silent: Span::ZERO,
+            patience: Span::ZERO,
+        };
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: first }),
+            Note::started(WallTime(12), false),
+            entry(13, Event::Claimed { epoch: epoch(2, 1) }),
+            entry(16, Event::SteppedDown { epoch: epoch(2, 1), cause: Cause::Stuck }),
+        ];
+        let mut n2 = vec![
+            entry(2, Event::Following { epoch: first }),
+            gives_up(10, 1),
+            entry(14, Event::Approved { epoch: epoch(2, 1) }),
+            entry(19, no_decision),
+        ];
+        let nodes = |n2: &[Note]| BTreeMap::from([(1, n1.clone()), (2, n2.to_vec())]);
+        let told = |change: &Change| {
+            let cause = change.cause().expect("a cause");
+            (cause.by, cause.entry.cause.clone().expect("a word").into_owned())
+        };
+        assert_eq!(told(&changes(&nodes(&n2), false)[1]), (2, "refused".to_string()), "while nobody leads");
+        n2.push(entry(20, Event::Opened { epoch: third }));
+        assert_eq!(told(&changes(&nodes(&n2), false)[1]), (2, "refused".to_string()));
+    }
+
+    /// n3 gave up n1 when n1 led for the first time. Then it was cut off until it led itself.
+    #[test]
+    fn an_earlier_leadership_of_the_same_node_explains_nothing() {
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: epoch(1, 1) }),
+            entry(30, Event::Opened { epoch: epoch(3, 1) }),
+        ];
+        let n2 = vec![entry(20, Event::Opened { epoch: epoch(2, 2) })];
+        let silence = Event::Suspected {
+            leader: NodeId(1),
+            cause: Cause::Silence,
+            silent: Span::millis(500),
+            patience: Span::millis(500),
+        };
+        let n3 = vec![
+            entry(2, Event::Following { epoch: epoch(1, 1) }),
+            entry(10, silence),
+            entry(45, Event::Opened { epoch: epoch(4, 3) }),
+        ];
+        let n4 = vec![
+            entry(31, Event::Following { epoch: epoch(3, 1) }),
+            gives_up(40, 1),
+            entry(44, Event::Approved { epoch: epoch(4, 3) }),
+        ];
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2), (3, n3), (4, n4)]), false);
+        assert_eq!(all[3].cause().map(|step| step.by), Some(4));
+        assert_eq!(words(&all[1]), [(3, "suspected"), (2, "opened")], "it belongs to the change after 1.1");
+    }
+
+    /// n1 handed over, and was away while n2 and n3 led.
+    #[test]
+    fn what_a_leader_said_stays_with_its_change_when_it_returns() {
+        let (first, second, third) = (epoch(1, 1), epoch(2, 2), epoch(3, 3));
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: first }),
+            entry(10, Event::HandsOver { heir: NodeId(2), reason: HandOverReason::Stopping }),
+            entry(11, Event::SteppedDown { epoch: first, cause: Cause::HandedOver }),
+            Note::started(WallTime(40), false),
+            entry(41, Event::Following { epoch: third }),
+        ];
+        let n2 = vec![entry(12, Event::Opened { epoch: second })];
+        let n3 =
+            vec![entry(13, Event::Following { epoch: second }), entry(30, Event::Opened { epoch: third })];
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2), (3, n3)]), false);
+        assert_eq!(all[1].cause().map(|step| step.entry.event.as_ref()), Some("hands_over"));
+        assert_eq!(words(&all[2]), [(3, "opened"), (1, "started"), (1, "following")]);
+    }
+
+    /// n1 reached no majority. Hours later, still cut off, its machine was suspended.
+    #[test]
+    fn what_a_leader_observed_after_its_end_does_not_explain_it() {
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: epoch(1, 1) }),
+            entry(8, Event::Slept { late: Span::millis(300) }),
+            entry(10, Event::SteppedDown { epoch: epoch(1, 1), cause: Cause::NoMajority }),
+            entry(9_000, Event::Slept { late: Span::millis(5_000) }),
+        ];
+        let n2 = vec![entry(12, Event::Opened { epoch: epoch(2, 2) })];
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
+        let slept: Vec<_> = all[1].testimony().iter().map(|step| step.entry.for_ms).collect();
+        assert_eq!(slept, [Some(300)]);
+    }
+
+    /// n3 gave up n1 and leads its side. An hour later n1, which still leads the other side, ends.
+    #[test]
+    fn a_leader_that_ends_later_does_not_explain_the_other_side() {
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: epoch(1, 1) }),
+            entry(90, Event::SteppedDown { epoch: epoch(1, 1), cause: Cause::Stuck }),
+        ];
+        let n3 = vec![
+            entry(2, Event::Following { epoch: epoch(1, 1) }),
+            gives_up(10, 1),
+            entry(11, Event::Opened { epoch: epoch(2, 3) }),
+        ];
+        let all = changes(&BTreeMap::from([(1, n1), (3, n3)]), true);
+        assert_eq!((all[1].previous(), all[1].cause().map(|step| step.by)), (Some(1), Some(3)));
+        assert_eq!(words(&all[2]), [(1, "stepped_down")]);
+    }
+
+    /// n3 lost n1 for a moment. Hours later n1 reached no majority.
+    #[test]
+    fn an_alarm_that_passed_explains_nothing() {
+        let (first, second) = (epoch(1, 1), epoch(2, 3));
+        let suspected = |at, cause| {
+            let (silent, patience) = (Span::ZERO, Span::ZERO);
+            entry(at, Event::Suspected { leader: NodeId(1), cause, silent, patience })
+        };
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: first }),
+            entry(9_000, Event::SteppedDown { epoch: first, cause: Cause::NoMajority }),
+        ];
+        let n3 = vec![
+            entry(2, Event::Following { epoch: first }),
+            suspected(10, Cause::Silence),
+            entry(12, Event::Following { epoch: first }),
+            suspected(9_001, Cause::Resigned),
+            entry(9_002, Event::Opened { epoch: second }),
+        ];
+        let all = changes(&BTreeMap::from([(1, n1), (3, n3)]), false);
+        assert_eq!(all[1].cause().map(|step| step.by), Some(1));
+        assert_eq!(
+            words(&all[0])[2..],
+            [(3, "suspected"), (3, "following")],
+            "it belongs to that leadership"
+        );
+        assert!(all[0].cause().is_none());
+    }
+
+    /// n2 lost its link to n1 hours before n1 reached no majority. Nobody leads.
+    #[test]
+    fn the_word_of_the_leader_before_counts_more_than_that_of_a_node_cut_off() {
+        let first = epoch(1, 1);
+        let n1 = vec![
+            entry(1, Event::Opened { epoch: first }),
+            entry(9_000, Event::SteppedDown { epoch: first, cause: Cause::NoMajority }),
+        ];
+        let n2 = vec![entry(2, Event::Following { epoch: first }), gives_up(10, 1)];
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
+        assert_eq!(all[1].cause().map(|step| step.by), Some(1));
+    }
+
+    /// What was written late stands where it happened.
+    #[test]
+    fn what_recurs_stands_where_it_happened() {
+        let noted = |at: u64, event| Note { up_us: Some(at), ..entry(at, event) };
+        let n1 = vec![
+            Note { up_us: Some(0), ..Note::started(WallTime(0), false) },
+            noted(1, Event::Opened { epoch: epoch(1, 1) }),
+            noted(7, Event::WallClockSet { micros: 900_000 }),
+            noted(5, Event::Slept { late: Span::millis(900) }),
+            noted(9, Event::SteppedDown { epoch: epoch(1, 1), cause: Cause::NoMajority }),
+            noted(30, Event::Following { epoch: epoch(2, 2) }),
+        ];
+        let all = changes(&BTreeMap::from([(1, n1)]), false);
+        let wanted = [(1, "slept"), (1, "clock_set"), (1, "stepped_down"), (1, "following")];
+        assert_eq!(words(&all[1]), wanted);
+        assert_eq!(all[1].testimony().len(), 1);
+    }
+
+    /// Each side has its leader. Node 3 never followed node 1.
+    #[test]
+    fn the_leader_of_another_side_is_no_leader_before() {
+        let (elder, younger, third) = (epoch(2, 1), epoch(1, 2), epoch(3, 3));
+        let nodes = BTreeMap::from([
+            (1, vec![entry(20, Event::Opened { epoch: elder })]),
+            (2, vec![entry(10, Event::Opened { epoch: younger })]),
+            (
+                3,
+                vec![
+                    entry(11, Event::Following { epoch: younger }),
+                    entry(40, Event::Opened { epoch: third }),
+                ],
+            ),
+        ]);
+        assert_eq!(changes(&nodes, true)[2].previous(), Some(2));
+        assert_eq!(
+            changes(&nodes, false)[2].previous(),
+            Some(1),
+            "with one leader at a time it is the last one"
+        );
     }
 
     /// What node 1 observed of itself an hour before explains nothing.
@@ -327,7 +638,7 @@ mod tests {
             entry(1, Event::Following { epoch: first }),
             entry(HOUR + 5, Event::Opened { epoch: second }),
         ];
-        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]));
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
         assert_eq!(words(&all[1]), [(1, "slept"), (1, "stepped_down"), (2, "opened"), (1, "following")]);
         assert_eq!(all[1].testimony().len(), 1);
     }
@@ -349,7 +660,7 @@ mod tests {
             entry(22, Event::Approved { epoch: second }),
             leaderless(entry(26, Event::Following { epoch: second }), 7),
         ];
-        let all = changes(&BTreeMap::from([(2, n2), (3, n3)]));
+        let all = changes(&BTreeMap::from([(2, n2), (3, n3)]), false);
         assert_eq!(all.len(), 3);
         assert_eq!(all[1].epoch.as_deref(), Some("2.2"));
         assert_eq!(all[1].leader, Some(2));
@@ -366,7 +677,11 @@ mod tests {
         assert_eq!(all[1].cause().map(|step| step.by), Some(2), "the one who leads now");
         assert_eq!(all[1].leaderless, BTreeMap::from([(2, 5), (3, 7)]));
         assert_eq!(all[1].led_since(), Some(WallTime(25)));
-        assert_eq!(all[2], Change { previous: Some(2), ..Change::default() }, "nothing has happened since");
+        assert_eq!(
+            all[2],
+            Change { former: order("2.2"), ..Change::default() },
+            "nothing has happened since"
+        );
     }
 
     /// n3 was cut off, and n1 handed over to n2 later.
@@ -388,7 +703,7 @@ mod tests {
             gives_up(10, 1),
             entry(30, Event::Following { epoch: second }),
         ];
-        let all = changes(&BTreeMap::from([(1, n1.clone()), (2, n2), (3, n3)]));
+        let all = changes(&BTreeMap::from([(1, n1.clone()), (2, n2), (3, n3)]), false);
         assert_eq!(
             all[1].cause().map(|step| (step.by, step.entry.event.as_ref())),
             Some((1, "stepped_down"))
@@ -399,7 +714,7 @@ mod tests {
             gives_up(10, 1),
             Note { leaderless_ms: Some(4_000), ..entry(14, Event::Following { epoch: first }) },
         ];
-        let all = changes(&BTreeMap::from([(1, n1[..1].to_vec()), (3, again)]));
+        let all = changes(&BTreeMap::from([(1, n1[..1].to_vec()), (3, again)]), false);
         assert_eq!((all[0].cause(), all[0].leaderless.get(&3)), (None, Some(&5)));
     }
 
@@ -415,7 +730,7 @@ mod tests {
         ];
         let n2 =
             vec![entry(2, Event::Following { epoch: first }), entry(40, Event::Opened { epoch: second })];
-        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]));
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
         assert_eq!(words(&all[1]), [(1, "stepped_down"), (2, "opened"), (1, "following")]);
         let placed: Vec<u64> = all[1].steps.iter().map(|step| step.placed.0).collect();
         assert_eq!(placed, [20, 40, 50]);
@@ -438,11 +753,11 @@ mod tests {
             entry(34, Event::Approved { epoch: third }),
             entry(36, Event::Following { epoch: third }),
         ];
-        let all = changes(&BTreeMap::from([(3, n3), (4, n4.clone())]));
-        assert_eq!((all[2].previous, all[2].cause().map(|step| step.by)), (Some(2), Some(4)));
+        let all = changes(&BTreeMap::from([(3, n3), (4, n4.clone())]), false);
+        assert_eq!((all[2].previous(), all[2].cause().map(|step| step.by)), (Some(2), Some(4)));
         // All have started since: that is why nobody leads who led before.
         let n3 = vec![Note::started(WallTime(32), false), entry(35, Event::Opened { epoch: third })];
-        let all = changes(&BTreeMap::from([(3, n3), (4, n4[..1].to_vec())]));
+        let all = changes(&BTreeMap::from([(3, n3), (4, n4[..1].to_vec())]), false);
         assert_eq!(all[1].cause().map(|step| (step.by, step.entry.event.as_ref())), Some((3, "started")));
     }
 
@@ -456,7 +771,7 @@ mod tests {
             entry(2, Event::SteppedDown { epoch: first, cause: Cause::HandedOver }),
         ];
         let n2 = vec![entry(1, Event::Following { epoch: first }), entry(5, Event::Opened { epoch: second })];
-        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]));
+        let all = changes(&BTreeMap::from([(1, n1), (2, n2)]), false);
         assert_eq!(words(&all[1]), [(1, "hands_over"), (1, "stepped_down"), (2, "opened")]);
         assert_eq!(all[1].cause().map(|step| step.entry.event.as_ref()), Some("hands_over"));
     }
@@ -469,7 +784,7 @@ mod tests {
             entry(9, Event::Following { epoch: epoch(5, 1) }),
             gives_up(12, 1),
         ];
-        let all = changes(&BTreeMap::from([(2, entries)]));
+        let all = changes(&BTreeMap::from([(2, entries)]), false);
         assert_eq!(words(&all[0]), [(2, "claimed"), (2, "turned_down"), (2, "following")]);
         assert_eq!((all[1].epoch.as_deref(), words(&all[1])), (None, vec![(2, "suspected")]));
     }
@@ -482,7 +797,7 @@ mod tests {
             end,
             entry(9, Event::Following { epoch: epoch(10, 2) }),
         ];
-        let all = changes(&BTreeMap::from([(1, entries)]));
+        let all = changes(&BTreeMap::from([(1, entries)]), false);
         assert_eq!(words(&all[1]), [(1, "stepped_down"), (1, "following")]);
         assert_eq!(all[1].epoch.as_deref(), Some("10.2"), "10 comes after 1, as a number");
     }
@@ -495,7 +810,7 @@ mod tests {
             strange(r#"{"at":"2023-11-14T22:13:20Z","event":"opened","epoch":"x"}"#),
             strange(r#"{"at":"2023-11-14T22:13:20Z","event":"danced","epoch":"9.9"}"#),
         ];
-        let all = changes(&BTreeMap::from([(1, entries)]));
+        let all = changes(&BTreeMap::from([(1, entries)]), false);
         assert_eq!(all.iter().map(|change| change.steps.len()).sum::<usize>(), 3);
     }
 }

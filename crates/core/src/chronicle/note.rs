@@ -170,6 +170,23 @@ impl Note {
         )
     }
 
+    /// A step towards a leader, or towards one side, that may fail many times.
+    pub fn is_an_attempt(&self) -> bool {
+        match self.event.as_ref() {
+            "claimed" | "approved" | "backed" | "turned_down" | "met" | "impasse" => true,
+            "suspected" => self.cause.as_deref() == Some(Cause::NoDecision.word()),
+            _ => false,
+        }
+    }
+
+    /// A leader is lost with this entry, or another one begins.
+    pub fn is_decisive(&self) -> bool {
+        matches!(
+            self.event.as_ref(),
+            "started" | "suspected" | "stepped_down" | "hands_over" | "handed_over" | "claimed" | "merged"
+        )
+    }
+
     /// Returns whether the node knows a leader from this entry on.
     pub fn begins_to_follow(&self) -> bool {
         matches!(self.event.as_ref(), "opened" | "following")
@@ -178,11 +195,6 @@ impl Note {
     /// The node began without the entries of earlier processes.
     pub fn tells_of_a_loss(&self) -> bool {
         self.cause.as_deref() == Some(JOURNAL_LOST)
-    }
-
-    /// A leader of a greater epoch has taken this node's place.
-    pub fn is_outdated(&self) -> bool {
-        self.cause.as_deref() == Some(Cause::GreaterEpoch.word())
     }
 
     fn in_epoch(self, epoch: Epoch) -> Note {

@@ -155,6 +155,10 @@ pub(super) fn of_protocol(
             let (cause, reason) = (Some(Cause::HandedOver), Some(reason.clone()));
             started(me, OngoingElection { since: now, lost: Some(me), cause, reason }, electing)
         }
+        Event::HandedOver { leader, .. } => {
+            let (lost, cause) = (Some(*leader), Some(Cause::HandedOver));
+            started(me, OngoingElection { since: now, lost, cause, reason: None }, electing)
+        }
         // The node goes on in a new epoch, has heard of the next leader, or claims a greater epoch at once.
         Event::SteppedDown { cause: Cause::Merged | Cause::GreaterEpoch, .. } => None,
         Event::SteppedDown { cause, .. } => {
