@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use finding::Severity;
+
 use super::client::{Target, TlsArgs};
 use super::exit::Failure;
 use super::output::Output;
@@ -29,8 +31,8 @@ Example:
   eldest doctor
   eldest doctor --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json
 
-Exits with 0 if nothing is wrong, or there are only notes, and with 12 if there are errors or warnings. If no node
-answers, it exits like every other command: with 3, or with 4 if it is refused.")]
+Exits with 12 if there are errors, with 11 if there are only warnings, and with 0 if there are only notes, or nothing. If
+no node answers, it exits like every other command: with 3, or with 4 if it is refused.")]
 pub struct DoctorArgs {
     #[command(flatten)]
     target: Target,
@@ -45,9 +47,11 @@ pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
     let findings = judge::judge(&seen);
     args.output.show(&finding::json(&seen, &findings), |_| finding::text(&seen, &findings))?;
-    match finding::count(&findings) {
-        0 => Ok(()),
-        count => Err(Failure::Unwell { count }),
+    let count = finding::count(&findings);
+    match findings.first().map(|worst| worst.severity) {
+        Some(Severity::Error) => Err(Failure::Unwell { count }),
+        Some(Severity::Warning) => Err(Failure::Warned { count }),
+        Some(Severity::Note) | None => Ok(()),
     }
 }
 

@@ -28,6 +28,7 @@ Exit codes:
   8    a precondition failed: it has changed since it was read (412)
   9    not now, try again later: no leader, no majority, too many requests (421, 429, 503)
   10   `eldest status` or `eldest healthcheck` got its answer, and nobody leads
+  11   `eldest doctor` has found warnings, and no errors
   12   `eldest doctor` or `eldest drill` has found something wrong
   70   the node ended because of an error
   130  interrupted by Ctrl-C before it was done (143: SIGTERM, 129: its terminal closed)
@@ -91,6 +92,10 @@ pub enum Failure {
     Damaged {
         what: Vec<String>,
     },
+    /// Something will go wrong with the cluster unless an operator acts. The findings have been printed.
+    Warned {
+        count: usize,
+    },
     /// Something is wrong with the cluster. The findings have been printed.
     Unwell {
         count: usize,
@@ -131,6 +136,7 @@ impl Failure {
             Failure::Bench(BenchError::NoLeader { .. }) => 3,
             Failure::Bench(_) | Failure::Dev(_) | Failure::Storage(_) | Failure::NothingThere { .. } => 1,
             Failure::Damaged { .. } => 5,
+            Failure::Warned { .. } => 11,
             Failure::Unwell { .. } => 12,
             Failure::Config(_) | Failure::Serve(ServeError::Filter { .. }) => 2,
             Failure::Serve(ServeError::Ended(_)) => 70,
@@ -225,6 +231,8 @@ impl fmt::Display for Failure {
             Failure::Storage(error) => write!(f, "{error}"),
             Failure::NothingThere { path, what } => write!(f, "{} holds no {what}", path.display()),
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
+            Failure::Warned { count: 1 } => write!(f, "1 warning"),
+            Failure::Warned { count } => write!(f, "{count} warnings"),
             Failure::Unwell { count: 1 } => write!(f, "1 problem found"),
             Failure::Unwell { count } => write!(f, "{count} problems found"),
             Failure::Certificate { why } => write!(f, "{why}"),
@@ -284,6 +292,7 @@ mod tests {
             Failure::NotConfirmed { what: "" },
             Failure::Call(CallError::NotReached { tried: Vec::new() }),
             Failure::Damaged { what: Vec::new() },
+            Failure::Warned { count: 1 },
             Failure::Unwell { count: 1 },
             Failure::Call(CallError::Refused(Box::default())),
             refused(404),

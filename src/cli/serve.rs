@@ -20,6 +20,7 @@ mod orders;
 mod renewal;
 mod run;
 mod setup;
+mod space;
 
 use clap::Parser;
 

@@ -144,10 +144,7 @@ fn node(
         (Some(Ok(first)), Some(Ok(second))) => Ok([first.clone(), second]),
         (Some(Err(error)), _) => Err(silence(error)),
         (_, Some(Err(error))) => Err(silence(&error)),
-        // Two members have the same address.
-        (_, None) => {
-            Err(SeenSilence::Strange { why: "it has the same address as another member".to_string() })
-        }
+        (_, None) => Err(SeenSilence::SameAddress),
         (None, Some(Ok(_))) => Err(SeenSilence::Strange { why: "it was not asked".to_string() }),
     };
     Node { id: member.id, name: member.name, url, votes: member.votes, looks }

@@ -9,9 +9,32 @@ use super::seen::{Node, NodeLook, Seen};
 const APART_MOST_US: i128 = 5_000_000;
 
 pub fn judge(seen: &Seen) -> Vec<Finding> {
-    let mut found: Vec<Finding> = seen.nodes.iter().filter_map(rate).collect();
+    let rates: Vec<(&Node, Rate)> = seen.nodes.iter().filter_map(|node| Some((node, rate(node)?))).collect();
+    let answered = seen.answered().count();
+    let mut found: Vec<Finding> = match this_machine(&rates, answered) {
+        Some(finding) => vec![finding],
+        None => rates.iter().map(|(node, rate)| rate.finding().at(node.id)).collect(),
+    };
     found.extend(apart(seen));
     found
+}
+
+/// If several nodes are all too fast, or all too slow, then it is this machine's clock that is wrong.
+fn this_machine(rates: &[(&Node, Rate)], answered: usize) -> Option<Finding> {
+    let fast = rates.iter().filter(|(_, rate)| rate.is_fast).count();
+    if answered < 2 || rates.len() < answered || (fast != 0 && fast != answered) {
+        return None;
+    }
+    let how = if fast == 0 { "fast" } else { "slow" };
+    let text = format!(
+        "the clock of this machine runs too {how}, or this program was held up: by it all {answered} nodes are wrong \
+            alike. Clock rates were not judged"
+    );
+    Some(Finding::note(
+        "own_clock",
+        text,
+        "eldest doctor, again, or on another machine; here: chronyc tracking",
+    ))
 }
 
 /// The time that most nodes' wall clocks show, at the moment of the last answer.
@@ -21,35 +44,45 @@ pub fn wall_us(seen: &Seen) -> Option<u64> {
     shown.get(shown.len() / 2).copied()
 }
 
-/// Reports a clock whose rate is certainly off by more than the settings allow: leases are not safe then.
-fn rate(node: &Node) -> Option<Finding> {
+/// A rate that is certainly off by more than the settings allow: leases are not safe then.
+struct Rate {
+    is_fast: bool,
+    drift: i128,
+    passed_us: i128,
+    least_us: i128,
+    most_us: i128,
+}
+
+impl Rate {
+    fn finding(&self) -> Finding {
+        let Rate { is_fast, drift, passed_us, least_us, most_us } = self;
+        let how = if *is_fast { "fast" } else { "slow" };
+        let text = format!(
+            "its clock runs more than {drift} % too {how} (or this machine's clock is wrong): {} ms passed there, \
+                {} to {} ms here. Leases may be relied on for too long",
+            passed_us / 1_000,
+            least_us / 1_000,
+            most_us / 1_000
+        );
+        let next =
+            "on that machine: chronyc tracking, or timedatectl; stop the node until its clock is right";
+        Finding::error("clock_rate", text, next)
+    }
+}
+
+fn rate(node: &Node) -> Option<Rate> {
     let [first, second] = node.looks.as_ref().ok()?;
     if first.said.status.node.id != second.said.status.node.id {
         return None;
     }
-    let passed = i128::from(second.said.clock.mono_us) - i128::from(first.said.clock.mono_us);
-    let least = i128::from(second.sent_us) - i128::from(first.heard_us);
-    let most = i128::from(second.heard_us) - i128::from(first.sent_us);
+    let passed_us = i128::from(second.said.clock.mono_us) - i128::from(first.said.clock.mono_us);
+    let least_us = i128::from(second.sent_us) - i128::from(first.heard_us);
+    let most_us = i128::from(second.heard_us) - i128::from(first.sent_us);
     let drift = i128::from(second.said.timing.drift_percent);
     // The values are compared as products, so that no division rounds anything away.
-    let fast = passed * 100 > most * (100 + drift);
-    let slow = least > 0 && passed * 100 < least * (100 - drift);
-    let how = if fast {
-        "fast"
-    } else if slow {
-        "slow"
-    } else {
-        return None;
-    };
-    let text = format!(
-        "its clock runs more than {drift} % too {how} (or this machine's clock is wrong): {} ms passed there, \
-            {} to {} ms here. Leases may be relied on for too long",
-        passed / 1_000,
-        least / 1_000,
-        most / 1_000
-    );
-    let next = "on that machine: chronyc tracking, or timedatectl; stop the node until its clock is right";
-    Some(Finding::error("clock_rate", text, next).at(node.id))
+    let is_fast = passed_us * 100 > most_us * (100 + drift);
+    let is_slow = least_us > 0 && passed_us * 100 < least_us * (100 - drift);
+    (is_fast || is_slow).then_some(Rate { is_fast, drift, passed_us, least_us, most_us })
 }
 
 /// The lead of a wall clock over this machine's clock, and the uncertainty of that.
@@ -76,5 +109,13 @@ fn apart(seen: &Seen) -> Vec<Finding> {
             Finding::warning("wall_clock", text, next).at(node.id)
         })
     };
-    offsets.iter().filter_map(far).collect()
+    let found: Vec<Finding> = offsets.iter().filter_map(far).collect();
+    // The nodes agree with each other, and not with this machine. One node alone may be the one that is wrong.
+    if found.is_empty() && offsets.len() > 1 && median.abs() - unsure > APART_MOST_US {
+        let (seconds, way) = (median.abs() / 1_000_000, if median > 0 { "behind" } else { "ahead of" });
+        let text = format!("the wall clock of this machine is {seconds} s {way} those of the nodes");
+        let next = "here: chronyc tracking, or timedatectl; correct the clock";
+        return vec![Finding::note("own_clock", text, next)];
+    }
+    found
 }

@@ -19,6 +19,7 @@ pub fn judge(seen: &Seen) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(leadership(seen));
     all.extend(differences(seen));
+    all.extend(even_size(seen));
     all.extend(seen.nodes.iter().flat_map(|node| node::judge(seen, node)));
     all.extend(clocks::judge(seen));
     all.extend(whole_cluster(seen));
@@ -41,6 +42,24 @@ fn leadership(seen: &Seen) -> Option<Finding> {
         return Some(Finding::warning("split", text, next));
     }
     None
+}
+
+/// An even number of nodes survives no more failures than the odd number below it. While a node learns, the size is
+/// about to change.
+fn even_size(seen: &Seen) -> Option<Finding> {
+    let voters = seen.nodes.len();
+    let learns = seen.nodes.iter().any(|node| !node.votes);
+    if voters == 0 || !voters.is_multiple_of(2) || learns || seen.is_available() {
+        return None;
+    }
+    let survives = |nodes: usize| match (nodes - 1) / 2 {
+        0 => "no failure".to_string(),
+        1 => "one failure".to_string(),
+        several => format!("{several} failures"),
+    };
+    let text =
+        format!("{voters} nodes survive {}, the same as {}: use an odd number", survives(voters), voters - 1);
+    Some(Finding::note("even_size", text, "eldest members add ID ADDRESS, or eldest members remove ID"))
 }
 
 /// Reports values that must be the same on all nodes and are not.

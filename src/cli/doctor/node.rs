@@ -3,11 +3,14 @@
 use super::finding::{Finding, Severity};
 use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence};
 
-/// A disk that has not finished a write for this long counts as blocked.
+/// A disk that has not finished a write for this long counts as blocked, and earlier if the timings are shorter.
 const STANDS_STILL_MS: u64 = 1_000;
 
-/// A leader's writes are as slow as its disk.
+/// A leader's writes are as slow as its disk. With short timings an election cannot wait this long for a disk.
 const SLOW_MS: u64 = 500;
+
+/// `config/wan.toml` has this heartbeat.
+const WAN_HEARTBEAT_MS: u64 = 250;
 
 /// Above the default of most machines. With fewer files a node takes fewer connections than it is configured for.
 const FEW_FILES: u64 = 4_096;
@@ -23,7 +26,9 @@ pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
         let next = "eldest members list; correct the addresses: eldest members move ID ADDRESS";
         return vec![Finding::error("wrong_node", text, next).at(node.id)];
     }
-    let mut found: Vec<Finding> = now.remarks.iter().map(remark).collect();
+    // A disk that is full is not also told to be nearly full.
+    let remarks = now.remarks.iter().filter(|remark| remark.about != "disk_low" || !now.disk.full);
+    let mut found: Vec<Finding> = remarks.map(|told| remark(told, now)).collect();
     found.extend(disk(now));
     found.extend(files(now));
     found.extend(backup(now));
@@ -50,15 +55,26 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
         }
         SeenSilence::Refused { code, why } => {
             let text = format!("refuses to answer ({code}): {why}");
-            let next = "eldest doctor --token-file FILE, with a token that has the grant `read status`";
+            let next = match code.as_str() {
+                "unauthorized" | "forbidden" => {
+                    "eldest doctor --token-file FILE, with a token that has the grant `read status`"
+                }
+                _ => "eldest doctor, again in a few seconds; if it still refuses, look at the node's log",
+            };
             Finding::error("refused", text, next)
         }
         SeenSilence::Older => {
             let text = "does not know /v1/diagnostics: it runs an older version";
             Finding::warning("older", text, "install this version there and restart it; then eldest doctor")
         }
+        SeenSilence::SameAddress => {
+            let text =
+                format!("another member has the same address, {}, so this one was not asked", node.url);
+            Finding::error("same_address", text, "eldest members list; eldest members move ID ADDRESS")
+        }
         SeenSilence::Strange { why } => {
-            let text = format!("the server at {} is not an Eldest node: {why}", node.url);
+            let text =
+                format!("the answer from {} is not that of an Eldest node of this version: {why}", node.url);
             Finding::error("strange", text, "eldest members list; check what listens at that address")
         }
     };
@@ -68,7 +84,7 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
 /// Words that are added in safe mode if no majority answers, or if one more failure would stop the cluster.
 fn last_majority(seen: &Seen) -> &'static str {
     let voters = seen.nodes.iter().filter(|node| node.votes).count();
-    let up = seen.nodes.iter().filter(|node| node.votes && node.looks.is_ok()).count();
+    let up = seen.nodes.iter().filter(|node| node.votes && node.is_up()).count();
     match up.cmp(&(voters / 2 + 1)) {
         _ if seen.is_available() => "",
         std::cmp::Ordering::Less => "; too few nodes answer to form a majority",
@@ -78,11 +94,18 @@ fn last_majority(seen: &Seen) -> &'static str {
 }
 
 /// The finding for a remark that a node itself makes for its operator.
-fn remark(remark: &SeenRemark) -> Finding {
+fn remark(remark: &SeenRemark, now: &Sample) -> Finding {
     let (severity, next) = match remark.about.as_str() {
         "no_leader" => (Severity::Error, "eldest status; follow its advice"),
         "no_member" => (Severity::Error, "do that, or stop the node"),
-        "round_trip" => (Severity::Warning, "on all nodes: eldest serve … --config config/wan.toml"),
+        // The timings for several data centres are no advice to a node that has them already.
+        "round_trip" if now.timing.heartbeat_ms < WAN_HEARTBEAT_MS => {
+            (Severity::Warning, "on all nodes: the [timing] of config/wan.toml, as docs/upgrade.md says")
+        }
+        "round_trip" => {
+            (Severity::Warning, "check the link; or on all nodes longer timings, as docs/upgrade.md says")
+        }
+        "disk_low" => (Severity::Warning, "on its machine: df -h; make room before it is full"),
         "disk_full" => {
             (Severity::Error, "on its machine: df -h; when there is room, the node resumes by itself")
         }
@@ -94,7 +117,9 @@ fn remark(remark: &SeenRemark) -> Finding {
         "topology" => (Severity::Warning, "eldest members list; change the node's topology file to match"),
         "certificates" => (Severity::Error, "eldest cert show FILE; correct it, then kill -HUP the node"),
         "expiry" => {
-            (Severity::Warning, "eldest cert node ID --topology FILE --dir DIR; then kill -HUP the node")
+            let has_ended = now.certificate.is_some_and(|certificate| certificate.ends_in_s < 0);
+            let severity = if has_ended { Severity::Error } else { Severity::Warning };
+            (severity, "eldest cert node ID --topology FILE --dir DIR; then kill -HUP the node")
         }
         "secret" => (Severity::Error, "correct the cluster secret's file, then kill -HUP the node"),
         "backup" => (Severity::Error, "check the folder that it names; meanwhile: eldest backup --out FILE"),
@@ -112,13 +137,17 @@ fn disk(now: &Sample) -> Option<Finding> {
         return (!is_told)
             .then(|| Finding::error("disk_full", "its disk is full: it accepts no writes", next));
     }
-    if disk.waits_ms >= STANDS_STILL_MS {
+    let dead_after_ms = now.timing.dead_after_ms;
+    if disk.waits_ms >= STANDS_STILL_MS.min(dead_after_ms * 2) {
         let text = format!("its disk is stalled: a write has been in progress for {} ms", disk.waits_ms);
         let next = "on its machine: iostat -x 1, dmesg | tail; if it leads: eldest handoff";
         return Some(Finding::error("disk_stalled", text, next));
     }
-    (disk.slowest_sync_ms >= SLOW_MS).then(|| {
-        let text = format!("its disk is slow: a sync in the last minute took {} ms", disk.slowest_sync_ms);
+    (disk.slowest_sync_ms >= SLOW_MS.min(dead_after_ms)).then(|| {
+        let text = format!(
+            "its disk is slow: a sync in the last minute took {} ms; a leader counts as dead after {dead_after_ms} ms",
+            disk.slowest_sync_ms
+        );
         Finding::warning("disk_slow", text, "on its machine: iostat -x 1; check what else writes to it")
     })
 }

@@ -12,6 +12,8 @@ pub struct Sample {
     pub disk: Disk,
     pub files: Files,
     #[serde(default)]
+    pub certificate: Option<SeenCertificate>,
+    #[serde(default)]
     pub backup: Option<SeenBackup>,
     pub conflicts: u64,
     pub remarks: Vec<SeenRemark>,
@@ -26,6 +28,8 @@ pub struct ClockRead {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Timing {
+    pub heartbeat_ms: u64,
+    pub dead_after_ms: u64,
     pub drift_percent: u64,
 }
 
@@ -46,6 +50,12 @@ pub struct Files {
 pub struct SeenBackup {
     pub every_ms: u64,
     pub last_success_ago_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct SeenCertificate {
+    /// Negative after the end.
+    pub ends_in_s: i64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -109,6 +119,8 @@ pub enum SeenSilence {
     },
     /// The node is older than this program.
     Older,
+    /// Another member has the same address, so this one was not asked.
+    SameAddress,
     Strange {
         why: String,
     },
@@ -128,6 +140,11 @@ impl Node {
     /// The node's last answer.
     pub fn now(&self) -> Option<&Sample> {
         self.looks.as_ref().ok().map(|[_, second]| &second.said)
+    }
+
+    /// Whether the node runs: one that refuses to answer this caller still votes.
+    pub fn is_up(&self) -> bool {
+        matches!(&self.looks, Ok(_) | Err(SeenSilence::Refused { .. } | SeenSilence::Older))
     }
 
     pub fn before(&self) -> Option<&Sample> {

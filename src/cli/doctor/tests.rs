@@ -4,8 +4,8 @@ use super::finding;
 use super::finding::{Finding, Severity};
 use super::judge::judge;
 use super::seen::{
-    ClockRead, Disk, Files, Node, NodeLook, Sample, Seen, SeenBackup, SeenEnding, SeenMember, SeenNames,
-    SeenRemark, SeenSilence, SeenStatus, Timing,
+    ClockRead, Disk, Files, Node, NodeLook, Sample, Seen, SeenBackup, SeenCertificate, SeenEnding,
+    SeenMember, SeenNames, SeenRemark, SeenSilence, SeenStatus, Timing,
 };
 
 const SECOND: u64 = 1_000_000;
@@ -37,7 +37,7 @@ fn look(id: u32, second: u64) -> NodeLook {
         version: "0.1.0".into(),
         settings: "12ab".into(),
         clock,
-        timing: Timing { drift_percent: 10 },
+        timing: Timing { heartbeat_ms: 100, dead_after_ms: 500, drift_percent: 10 },
         disk: Disk { full: false, waits_ms: 3, slowest_sync_ms: 20 },
         files: Files { open: Some(40), most: Some(65_536) },
         status,
@@ -47,11 +47,23 @@ fn look(id: u32, second: u64) -> NodeLook {
 }
 
 fn well() -> Seen {
+    of_size(3)
+}
+
+fn of_size(nodes: u32) -> Seen {
     let node = |id| {
         let SeenMember { name, url, .. } = member(id);
         Node { id, name, url, votes: true, looks: Ok([look(id, 0), look(id, 1)]) }
     };
-    Seen { nodes: (1..=3).map(node).collect(), tokens: Vec::new() }
+    Seen { nodes: (1..=nodes).map(node).collect(), tokens: Vec::new() }
+}
+
+/// A change in every answer of every node.
+fn everywhere(mut seen: Seen, change: impl Fn(&mut NodeLook)) -> Seen {
+    for node in &mut seen.nodes {
+        node.looks.as_mut().expect("it answers").iter_mut().for_each(&change);
+    }
+    seen
 }
 
 /// A healthy cluster with this change in both answers of one node.
@@ -105,6 +117,14 @@ fn who_does_not_answer_is_told_of_by_what_came_instead() {
     is(&silent(&[2], &refused), Severity::Error, "refused", &[2]);
     is(&silent(&[2], &SeenSilence::Older), Severity::Warning, "older", &[2]);
     is(&silent(&[2], &SeenSilence::Strange { why: "html".into() }), Severity::Error, "strange", &[2]);
+    is(&silent(&[2], &SeenSilence::SameAddress), Severity::Error, "same_address", &[2]);
+    // A token helps only against a refusal for lack of one.
+    let next = |code: &str| {
+        let refused = SeenSilence::Refused { code: code.into(), why: "no".into() };
+        only(&silent(&[2], &refused)).next
+    };
+    assert!(next("forbidden").contains("--token-file"), "{}", next("forbidden"));
+    assert!(!next("too_many_requests").contains("--token-file"), "{}", next("too_many_requests"));
 }
 
 #[test]
@@ -114,6 +134,11 @@ fn it_says_whether_one_more_failure_would_stop_the_cluster() {
     // Both nodes use the same words.
     assert_eq!((two.len(), two[0].nodes.as_slice()), (1, [2, 3].as_slice()));
     assert!(two[0].text.ends_with("too few nodes answer to form a majority"), "{}", two[0].text);
+    // A node that refuses the doctor still votes.
+    let mut seen = silent(&[3], &down());
+    seen.nodes[1].looks = Err(SeenSilence::Refused { code: "forbidden".into(), why: "no".into() });
+    let down = judge(&seen).into_iter().find(|finding| finding.about == "down").expect("found");
+    assert!(down.text.ends_with("if one more fails, the cluster stops"), "{}", down.text);
 }
 
 #[test]
@@ -168,6 +193,7 @@ fn remarks_of_a_node_are_findings_with_a_next_step() {
         ("topology", Warning),
         ("certificates", Error),
         ("expiry", Warning),
+        ("disk_low", Warning),
         ("secret", Error),
         ("backup", Error),
         ("of a later version", Warning),
@@ -178,13 +204,66 @@ fn remarks_of_a_node_are_findings_with_a_next_step() {
 
 #[test]
 fn disks() {
-    let disk = |full, waits_ms, slowest_sync_ms| {
-        with(2, move |said| said.disk = Disk { full, waits_ms, slowest_sync_ms })
+    let at = |dead_after_ms, full, waits_ms, slowest_sync_ms| {
+        with(2, move |said| {
+            said.disk = Disk { full, waits_ms, slowest_sync_ms };
+            said.timing.dead_after_ms = dead_after_ms;
+        })
     };
+    let disk = |full, waits_ms, slowest_sync_ms| at(500, full, waits_ms, slowest_sync_ms);
     assert_eq!(judge(&disk(false, 999, 499)), []);
     is(&disk(true, 5_000, 5_000), Severity::Error, "disk_full", &[2]);
     is(&disk(false, 1_000, 5_000), Severity::Error, "disk_stalled", &[2]);
     is(&disk(false, 0, 500), Severity::Warning, "disk_slow", &[2]);
+    // Shorter timings need a faster disk. Longer ones make no write faster.
+    is(&at(100, false, 200, 0), Severity::Error, "disk_stalled", &[2]);
+    is(&at(100, false, 0, 100), Severity::Warning, "disk_slow", &[2]);
+    is(&at(60_000, false, 0, 500), Severity::Warning, "disk_slow", &[2]);
+}
+
+#[test]
+fn a_full_disk_is_not_also_nearly_full() {
+    let mut seen = remarked(2, "disk_low");
+    let looks = seen.nodes[1].looks.as_mut().expect("it answers");
+    looks.iter_mut().for_each(|look| look.said.disk.full = true);
+    is(&seen, Severity::Error, "disk_full", &[2]);
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_an_error() {
+    let expires = |ends_in_s| {
+        with(2, move |said| {
+            said.remarks.push(SeenRemark { about: "expiry".into(), text: "words".into() });
+            said.certificate = Some(SeenCertificate { ends_in_s });
+        })
+    };
+    is(&expires(3_600), Severity::Warning, "expiry", &[2]);
+    is(&expires(-1), Severity::Error, "expiry", &[2]);
+}
+
+#[test]
+fn longer_timings_are_no_advice_to_those_who_have_them() {
+    let far = |heartbeat_ms| {
+        let mut seen = remarked(1, "round_trip");
+        let looks = seen.nodes[0].looks.as_mut().expect("it answers");
+        looks.iter_mut().for_each(|look| look.said.timing.heartbeat_ms = heartbeat_ms);
+        only(&seen).next
+    };
+    assert!(far(100).contains("config/wan.toml"), "{}", far(100));
+    assert!(!far(250).contains("config/wan.toml"), "{}", far(250));
+}
+
+#[test]
+fn an_even_size_is_noted_unless_it_is_about_to_change() {
+    is(&of_size(4), Severity::Note, "even_size", &[]);
+    assert_eq!(only(&of_size(4)).text, "4 nodes survive one failure, the same as 3: use an odd number");
+    assert_eq!(only(&of_size(2)).text, "2 nodes survive no failure, the same as 1: use an odd number");
+    assert_eq!(judge(&of_size(5)), []);
+    let mut growing = of_size(4);
+    growing.nodes[3].votes = false;
+    assert_eq!(judge(&growing), [], "on the way from three to five");
+    let available = everywhere(of_size(4), |look| look.said.status.mode = "available".into());
+    assert_eq!(judge(&available), [], "no majority is needed");
 }
 
 #[test]
@@ -263,6 +342,16 @@ fn a_clock_at_a_wrong_rate_is_told_of_only_when_it_is_sure() {
     for wrong in [1_102_400, 898_100, 0] {
         is(&rate(wrong), Severity::Error, "clock_rate", &[2]);
     }
+    // If all are wrong in the same way, it is this machine, and no node should be stopped.
+    for (passed, how) in [(2_000_000, "slow"), (100_000, "fast")] {
+        let mut seen = well();
+        for node in &mut seen.nodes {
+            let looks = node.looks.as_mut().expect("it answers");
+            looks[1].said.clock.mono_us = looks[0].said.clock.mono_us + passed;
+        }
+        is(&seen, Severity::Note, "own_clock", &[]);
+        assert!(only(&seen).text.contains(how), "{}", only(&seen).text);
+    }
     // Answers that took long prove nothing.
     let mut seen = rate(0);
     seen.nodes[1].looks.as_mut().expect("it answers")[0].heard_us += SECOND;
@@ -275,13 +364,14 @@ fn wall_clocks_are_held_against_each_other() {
     assert_eq!(judge(&ahead(5)), []);
     is(&ahead(6), Severity::Warning, "wall_clock", &[3]);
     assert_eq!(only(&ahead(3_600)).text, "its wall clock is 3600 s ahead of the others");
-    // All nodes agree, and this machine's clock is wrong.
-    let mut seen = well();
-    for node in &mut seen.nodes {
-        let looks = node.looks.as_mut().expect("it answers");
-        looks.iter_mut().for_each(|look| look.said.clock.wall_us += 86_400 * SECOND);
-    }
-    assert_eq!(judge(&seen), []);
+    // All nodes agree, and this machine's clock is wrong. One node alone may be wrong itself.
+    let all_ahead = |seen| everywhere(seen, |look| look.said.clock.wall_us += 86_400 * SECOND);
+    is(&all_ahead(well()), Severity::Note, "own_clock", &[]);
+    assert_eq!(
+        only(&all_ahead(well())).text,
+        "the wall clock of this machine is 86400 s behind those of the nodes"
+    );
+    assert_eq!(judge(&all_ahead(of_size(1))), []);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::notify::Notify;
 use super::orders::asked_to_stop;
 use super::renewal::Renewal;
 use super::setup::{Drawn, setup};
+use super::space;
 use crate::cli::signals::Signals;
 use crate::config::{BackupSettings, Config};
 use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
@@ -86,6 +87,7 @@ pub async fn run(
             .map_err(StartError::Io)
             .map_err(ServeError::Start)?;
     }
+    tokio::spawn(space::watch(setup.clone(), config.data.clone()));
     tokio::spawn(Renewal::new(setup, &config).run(renew));
     node.live(told(asked, &manager_handle)).await
 }
