@@ -26,7 +26,7 @@ pub struct StatusArgs {
     output: Output,
 }
 
-pub use gather::{Cluster, NodeReport, epoch_order, gather};
+pub use gather::{Cluster, NodeReport, epoch_order, gather, gather_within};
 
 pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
     let cluster = gather(&args.target).await?.with_change(&args.target).await?;

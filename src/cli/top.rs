@@ -11,14 +11,16 @@ mod screen;
 use std::time::Duration;
 
 use clap::Parser;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::client::Target;
 use super::exit::Failure;
 use super::signals::Signals;
 use super::span::span;
-use super::status::{gather, table_of};
-use crate::client::{Client, Request};
+use super::status::{gather_within, table_of};
+use crate::client::{Client, LOOK_MAX, Request};
 use events::Events;
 use frame::ScreenFrame;
 use rates::{Figures, Rates};
@@ -29,7 +31,7 @@ use screen::Screen;
 Example:
   eldest top
   eldest top --every 5s
-  eldest top --count 2
+  eldest top --once
 
 Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. Data that
 the token may not read is left out.")]
@@ -38,8 +40,11 @@ pub struct TopArgs {
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
     every: Duration,
     /// Exit after this many refreshes
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Print one block, with the rates of one interval, and exit
+    #[arg(long, conflicts_with = "count")]
+    once: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -47,42 +52,69 @@ pub struct TopArgs {
 /// The shortest interval. With a shorter one, a look would not be over when the next one begins.
 const EVERY_LEAST: Duration = Duration::from_millis(200);
 
+/// The time that a node has to answer: a frozen node must not freeze the screen. A longer interval gives the nodes
+/// more time, for a slow line.
+const ANSWER_LEAST: Duration = Duration::from_secs(1);
+
 pub async fn run(args: &TopArgs) -> Result<(), Failure> {
     // At the start, an unreachable cluster is a failure. Later the screen shows it.
-    let mut seen = gather(&args.target).await.map(|cluster| (table_of(&cluster), leader_url(&cluster)))?;
-    let events = Events::follow(client(&args.target)?);
+    gather_within(&args.target, answers_within(args)).await?;
+    let mut look = Look { args, events: Events::follow(client(&args.target)?), rates: Rates::default() };
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
-    let mut screen = Screen::open()?;
-    let mut rates = Rates::default();
+    let mut resized = signal(SignalKind::window_change()).map_err(Failure::NoRuntime)?;
+    let mut screen = if args.once { Screen::plain() } else { Screen::open()? };
     let mut ticks = interval(args.every.max(EVERY_LEAST));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut left = args.count.unwrap_or(u64::MAX);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            _ = signals.next() => return Ok(()),
-        }
-        let look = async {
-            match gather(&args.target).await {
-                Ok(cluster) => seen = (table_of(&cluster), leader_url(&cluster)),
-                Err(failure) => seen = (format!("{failure}\n"), None),
+    // The first look has no rates yet, so a single block is that of the second one.
+    let (skipped, count) = if args.once { (1, 1) } else { (0, args.count.unwrap_or(u64::MAX)) };
+    for number in 0..count.saturating_add(skipped) {
+        let next = async {
+            ticks.tick().await;
+            look.frame().await
+        };
+        let mut next = std::pin::pin!(next);
+        let frame = loop {
+            tokio::select! {
+                frame = &mut next => break frame,
+                _ = resized.recv() => screen.redraw()?,
+                _ = signals.next() => return Ok(()),
             }
-            let figures = figures(&args.target, seen.1.as_deref()).await;
-            let roles = args.target.ask(&Request::get("/v1/roles?limit=1000")).await;
-            let roles = roles.ok().and_then(|page| page["items"].as_array().cloned());
-            let (status, rate, events) = (seen.0.clone(), rates.of(Instant::now(), figures), events.newest());
-            ScreenFrame { status, rate, roles, events }
         };
-        let frame = tokio::select! {
-            frame = look => frame,
-            _ = signals.next() => return Ok(()),
-        };
-        screen.show(&frame)?;
-        left -= 1;
-        if left == 0 {
-            return Ok(());
+        if number >= skipped {
+            screen.show(frame)?;
         }
     }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Look<'a> {
+    args: &'a TopArgs,
+    events: Events,
+    rates: Rates,
+}
+
+impl Look<'_> {
+    async fn frame(&mut self) -> ScreenFrame {
+        let (target, within) = (&self.args.target, answers_within(self.args));
+        let (status, leader) = match gather_within(target, within).await {
+            Ok(cluster) => (table_of(&cluster), leader_url(&cluster)),
+            Err(failure) => (format!("{failure}\n"), None),
+        };
+        let (figures, roles) =
+            tokio::join!(figures(target, leader.as_deref(), within), roles(target, within));
+        let rate = self.rates.of(Instant::now(), figures);
+        ScreenFrame { status, rate, roles, events: self.events.newest() }
+    }
+}
+
+fn answers_within(args: &TopArgs) -> Duration {
+    args.every.clamp(ANSWER_LEAST, LOOK_MAX)
+}
+
+async fn roles(target: &Target, within: Duration) -> Option<Vec<Value>> {
+    let page = target.ask(&Request::get("/v1/roles?limit=1000").within(within)).await.ok()?;
+    page["items"].as_array().cloned()
 }
 
 fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
@@ -90,10 +122,10 @@ fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
 }
 
 /// The leader's own figures, from the page that monitoring reads.
-async fn figures(target: &Target, leader: Option<&str>) -> Option<Figures> {
+async fn figures(target: &Target, leader: Option<&str>, within: Duration) -> Option<Figures> {
     let first = target.url.first()?;
     let url = crate::client::alike(leader?, first);
-    let answer = target.caller().ok()?.at(&url, &Request::get("/metrics")).await.ok()?;
+    let answer = target.caller().ok()?.at(&url, &Request::get("/metrics").within(within)).await.ok()?;
     let text = answer.taken().ok()?.body;
     Figures::read(&url, &String::from_utf8_lossy(&text))
 }

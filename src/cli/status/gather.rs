@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::client::{Answer, CallError, Request, alike};
+use crate::client::{Answer, CallError, LOOK_MAX, Request, alike};
 
 /// The part of `GET /v1/status` that is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,8 +123,13 @@ impl Cluster {
 }
 
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
+    gather_within(target, LOOK_MAX).await
+}
+
+/// Asks with a time limit for each answer: a node that is frozen costs no more than this.
+pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster, Failure> {
     let caller = target.caller()?;
-    let call = Request::get("/v1/status");
+    let call = Request::get("/v1/status").within(within);
     let answer = caller.first(&target.url, &call).await?;
     let first_url = answer.url.clone();
     let first = read(Ok(answer))?;

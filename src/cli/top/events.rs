@@ -61,6 +61,10 @@ impl Drop for Events {
 async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
     let keep = |line: String| {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // A feed that cannot be read fails each second for the same reason.
+        if kept.back() == Some(&line) {
+            return;
+        }
         if kept.len() == KEPT_MOST {
             kept.pop_front();
         }

@@ -7,45 +7,78 @@ use rustix::termios::tcgetwinsize;
 use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
 
-/// Control sequences: switch to a separate screen without a cursor, and back.
-const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
-const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
+/// Control sequences: switch to a separate screen without a cursor that cuts lines at its edge, and back. A character
+/// may be two columns wide, so a line that was cut by characters may still be too long.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
+const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// Control sequences: draw from the upper left corner, clear the rest of each line, and clear the rest of the screen
-/// at the end.
-const HOME: &str = "\u{1b}[H";
-const REST_OF_LINE: &str = "\u{1b}[K\r\n";
-const REST: &str = "\u{1b}[J";
+/// Control sequence: clear the whole screen.
+const CLEAR: &str = "\u{1b}[2J";
+
+/// The size of a terminal that does not tell it.
+const USUAL_SIZE: (usize, usize) = (80, 24);
 
 #[derive(Debug)]
 pub struct Screen {
     is_terminal: bool,
+    frame: Option<ScreenFrame>,
+    /// The lines that the terminal shows. Empty if it has to be drawn as a whole.
+    shown: Vec<String>,
+    size: (usize, usize),
 }
 
 impl Screen {
     pub fn open() -> Result<Screen, Failure> {
-        let screen = Screen { is_terminal: stdout().is_terminal() };
+        let mut screen = Screen::plain();
+        screen.is_terminal = stdout().is_terminal();
         if screen.is_terminal {
             write(ENTER)?;
         }
         Ok(screen)
     }
 
-    pub fn show(&mut self, frame: &ScreenFrame) -> Result<(), Failure> {
+    /// An output on which each block stays, even if it is a terminal.
+    pub fn plain() -> Screen {
+        Screen { is_terminal: false, frame: None, shown: Vec::new(), size: (0, 0) }
+    }
+
+    pub fn show(&mut self, frame: ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
             return write(&format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n")));
         }
-        // The size is read each time, because the window may have changed.
-        let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
-        let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
-        let lines: usize = rows;
-        let text: String = frame
-            .lines(columns, lines.saturating_sub(1))
-            .iter()
-            .map(|line| format!("{line}{REST_OF_LINE}"))
-            .collect();
-        write(&format!("{HOME}{text}{REST}"))
+        self.frame = Some(frame);
+        self.draw()
     }
+
+    /// Draws the last frame again, after the window has got another size.
+    pub fn redraw(&mut self) -> Result<(), Failure> {
+        if self.is_terminal { self.draw() } else { Ok(()) }
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let Some(frame) = &self.frame else { return Ok(()) };
+        let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+        let size = size.map_or(USUAL_SIZE, |size| (size.ws_col.into(), size.ws_row.into()));
+        if size != self.size {
+            (self.size, self.shown) = (size, Vec::new());
+            write(CLEAR)?;
+        }
+        let lines = frame.lines(size.0, size.1);
+        let changes = changes(&self.shown, &lines);
+        self.shown = lines;
+        write(&changes)
+    }
+}
+
+/// What to send to a terminal that shows `shown`, so that it shows `lines`: only the lines that differ, because the
+/// line to the terminal may be slow.
+fn changes(shown: &[String], lines: &[String]) -> String {
+    let line = |lines: &[String], number: usize| lines.get(number).cloned().unwrap_or_default();
+    // A line is cleared before it is written: after a character in the last column, the cursor is still on it.
+    (0..shown.len().max(lines.len()))
+        .filter(|number| line(shown, *number) != line(lines, *number))
+        .map(|number| format!("\u{1b}[{};1H\u{1b}[2K{}", number + 1, line(lines, number)))
+        .collect()
 }
 
 impl Drop for Screen {
@@ -59,4 +92,19 @@ impl Drop for Screen {
 fn write(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_differ_are_sent() {
+        let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+        let (before, after) = (lines("one\ntwo\nthree"), lines("one\nTWO"));
+        assert_eq!(changes(&[], &before).matches("\u{1b}[2K").count(), 3);
+        assert_eq!(changes(&before, &before), "");
+        assert_eq!(changes(&before, &after), "\u{1b}[2;1H\u{1b}[2KTWO\u{1b}[3;1H\u{1b}[2K");
+        assert_eq!(changes(&after, &[]).matches("\u{1b}[2K").count(), 2);
+    }
 }
