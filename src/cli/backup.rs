@@ -76,6 +76,13 @@ pub async fn run(args: &BackupArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes a backup of the leader's state to this new file, and checks it.
+pub async fn take_to(target: &Target, path: &Path) -> Result<BackupHead, Failure> {
+    let args = BackupArgs { order: None, out: None, level: "linear".to_string(), target: target.clone() };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Failure::file(path))?;
+    args.take(&mut file, Failure::file(path)).await
+}
+
 impl BackupArgs {
     /// Writes the pieces as they come. Returns the head of the backup after all of it was checked.
     async fn take(

@@ -65,6 +65,10 @@ pub struct CredentialArgs {
 }
 
 impl CredentialArgs {
+    pub fn of(token: String) -> CredentialArgs {
+        CredentialArgs { token: Some(token), ..CredentialArgs::default() }
+    }
+
     /// Returns the token, if there is one, and where it comes from. Arguments count before variables, because a variable may have been
     /// set long ago. An empty variable counts as one that is not set.
     pub fn credential(&self) -> Result<Option<(String, String)>, Failure> {

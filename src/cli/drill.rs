@@ -1,5 +1,6 @@
 //! `eldest drill`: takes the leader away under load, and reports the cost: how long no write was acknowledged,
-//! whether an acknowledged write is lost, and whether two instances ever held one role.
+//! whether an acknowledged write is lost, and whether two nodes led or two instances held one role at once.
+//! `eldest drill restore` takes nothing away (`restore`).
 //!
 //! ```text
 //!  gather ─▶ ready? ─▶ writers, holders ─▶ break ─▶ another leads, and takes writes ─▶ mend ─▶ it is back ─▶ look at what was written
@@ -9,9 +10,12 @@
 //! it.
 
 mod args;
+mod consent;
 mod course;
 mod order;
 mod report;
+mod restore;
+mod scratch;
 mod tally;
 mod watch;
 mod writers;
@@ -29,7 +33,7 @@ pub use args::DrillArgs;
 use course::Course;
 use order::DrillPlace;
 use order::Order;
-use report::DrillReport;
+use report::{DrillReport, ReportFile};
 use tally::Tally;
 use watch::LeaderWatch;
 use writers::Holders;
@@ -40,28 +44,55 @@ const MEANING: &str = "\
 A drill takes the leader away from a cluster in use: no client can write for about a second, and every program on
 it notices. The drill writes a few hundred small documents a second below drill/ and removes them when it ends.";
 
+/// The same for a drill that takes no leader away.
+const MEANING_OF_RESTORE: &str = "\
+This drill writes one document below drill/, copies all data of the cluster to a folder on this machine that only you
+can read, restores it there, and removes all of that when it ends. The cluster goes on as before.";
+
 pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
-    if !args.yes {
-        return Err(Failure::NotConfirmed { what: MEANING });
-    }
-    if args.kind == BreakKind::Handover && (args.break_by.is_some() || args.mend_by.is_some()) {
-        let what =
-            "a handover is requested from the leader itself: do not give --break or --mend".to_string();
+    if !args.kind.has_to_be_mended() && (args.break_by.is_some() || args.mend_by.is_some()) {
+        let what = format!("a {} drill runs no commands: do not give --break or --mend", args.kind.name());
         return Err(Failure::Usage { what });
     }
-    let cluster = gather(&args.target).await?;
-    let place = DrillPlace::of(&cluster, &args.target)?;
-    let report = drill(args, &place).await?;
-    args.output.show(&report.json(), |_| report.text())?;
-    match report.wrong().len() {
-        0 => Ok(()),
-        count => Err(Failure::Unwell { count }),
+    let meaning = if args.kind == BreakKind::Restore { MEANING_OF_RESTORE } else { MEANING };
+    if !args.yes && !consent::can_be_typed(&args.output) {
+        return Err(Failure::NotConfirmed { what: meaning });
     }
+    let cluster = gather(&args.target).await?;
+    let place = match args.kind {
+        BreakKind::Restore if cluster.view.leader.is_none() => {
+            let what = "there is no leader to take a backup of; see `eldest why`".to_string();
+            return Err(Failure::NotNow { what });
+        }
+        BreakKind::Restore => None,
+        _ => Some(DrillPlace::of(&cluster, &args.target)?),
+    };
+    if !args.yes {
+        consent::typed(meaning, &cluster.view.cluster)?;
+    }
+    let file = args.report.as_deref().map(ReportFile::create).transpose()?;
+    let (json, text, wrong) = match place {
+        Some(place) => {
+            let report = drill(args, &place).await?;
+            (report.json(), report.text(), report.wrong().len())
+        }
+        None => {
+            let report = restore::run(args, &client(&args.target, &args.target.url)?).await?;
+            (report.json(), report.text(), report.wrong.len())
+        }
+    };
+    if let Some(file) = file {
+        file.write(&json)?;
+    }
+    args.output.show(&json, |_| text)?;
+    if wrong == 0 { Ok(()) } else { Err(Failure::Unwell { count: wrong }) }
 }
 
 async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Failure> {
     let caller = args.target.caller()?;
-    let client = client(&args.target, place)?;
+    let client = client(&args.target, &place.urls)?;
+    // From the first write on, a signal has something to undo.
+    let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let prefix = format!("drill/{}", &random_id()[..8]);
     let tally = Arc::new(Mutex::new(Tally::new()));
     let watch = LeaderWatch::start(&caller, &place.urls, &place.epoch);
@@ -69,11 +100,10 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
     let holders = Holders::start(&client, &prefix, &tally)?;
     let order = Order { kind: args.kind, target: &args.target, place, within: args.within };
     let mut course = Course::new(args, order, caller, watch, tally.clone());
-    let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let ended = tokio::select! {
         ended = course.run() => ended,
         signal = signals.next() => {
-            note("the drill was interrupted; cleaning up");
+            note("the drill was interrupted; cleaning up (a second signal ends it at once)");
             Err(Failure::BrokenOff { signal })
         }
     };
@@ -81,13 +111,22 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
     // This runs after every outcome: it mends what is broken, and removes everything that the drill wrote.
     let undone = async {
         course.mend_what_is_broken().await;
-        let kept = writers.end(&client).await;
+        let (kept, left) = writers.end(&client).await;
         holders.end().await;
+        if !left.is_empty() {
+            note(&format!(
+                "{} documents could not be removed: eldest doc list --prefix {prefix}/",
+                left.len()
+            ));
+        }
         kept
     };
     let kept = tokio::select! {
         kept = undone => kept,
-        signal = signals.next() => return Err(Failure::BrokenOff { signal }),
+        signal = signals.next() => {
+            note(&format!("not all was undone: the documents of the drill are below {prefix}/"));
+            return Err(Failure::BrokenOff { signal });
+        }
     };
     ended?;
     let told = report::told(&args.target, &place.epoch).await;
@@ -96,8 +135,8 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
 }
 
 /// A client that retries, as a program's client does.
-fn client(target: &Target, place: &DrillPlace) -> Result<Client, Failure> {
-    let builder = Client::builder(place.urls.clone()).tls(target.tls.files());
+fn client(target: &Target, urls: &[String]) -> Result<Client, Failure> {
+    let builder = Client::builder(urls.to_vec()).tls(target.tls.files());
     let builder =
         target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
     builder.build().map_err(|error| Failure::Usage { what: error.to_string() })

@@ -70,7 +70,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Watch nodes, rates, roles and events continuously
     Top(top::TopArgs),
-    /// Take the leader away under load, and measure the effect
+    /// Take the leader away under load, or restore a backup, and measure the effect
     Drill(drill::DrillArgs),
     /// Hand leadership to the given node
     Elect(leadership::ElectArgs),

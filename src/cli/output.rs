@@ -79,6 +79,10 @@ impl Output {
         self.show(said, |_| sentence())
     }
 
+    pub fn is_for_scripts(&self) -> bool {
+        self.form() != Form::Table
+    }
+
     fn form(&self) -> Form {
         if self.json { Form::Json } else { self.output }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +23,7 @@ client at
 once. All writes since the backup are lost. Run `eldest backup --out FILE` first to save the current state.";
 
 /// A node allows half an hour for the file to arrive, and at most an hour and a half for its steps.
-const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
+pub const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
 const PIECE: usize = 256 << 10;
 const AHEAD: usize = 4;
@@ -104,7 +104,7 @@ async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, 
 }
 
 /// Reads the file on a separate thread, because files block.
-fn pieces(path: &PathBuf) -> Result<BodyPieces, Failure> {
+pub fn pieces(path: &Path) -> Result<BodyPieces, Failure> {
     let mut file = File::open(path).map_err(Failure::file(path))?;
     let (tell, pieces) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {

@@ -91,7 +91,11 @@ fn is_well((code, report, err): &(Option<i32>, Value, String), kind: &str, node:
     assert_eq!((&report["drill"], &report["node"]["id"]), (&json!(kind), &json!(node)), "{report}");
     let writes = &report["writes"];
     assert!(writes["acknowledged"].as_u64() > Some(0) && writes["lost"] == 0, "{report}");
-    assert_eq!(report["writes_at_the_node"]["lost"], 0, "{report}");
+    assert_eq!(
+        (&report["writes_at_the_node"]["lost"], &report["led_at_once"]),
+        (&json!(0), &json!(0)),
+        "{report}"
+    );
     assert!(report["changes"][0]["leaderless_ms"].is_u64(), "{report}");
     assert_ne!(report["changes"][0]["leader"], report["node"]["name"], "{report}");
 }
@@ -147,6 +151,46 @@ async fn a_leader_that_somebody_kills() {
 }
 
 #[tokio::test]
+async fn a_backup_that_is_restored_elsewhere() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("ours", 7).await;
+    let leader = cluster.leader().await;
+    let file = cluster.folder().join("restore.json");
+    let file = file.to_str().expect("text");
+    let (code, report, err) = Drill::start(&cluster, &["restore", "--report", file]).ends().await;
+    assert_eq!((code, &report["wrong"]), (Some(0), &json!([])), "{report}{err}");
+    let compared = &report["compared"];
+    assert_eq!((&compared["same"], &compared["differ"]), (&json!(2), &json!(0)), "{report}");
+    let kept: Value = serde_json::from_str(&fs::read_to_string(file).expect("the report")).expect("JSON");
+    assert_eq!(kept, report);
+    assert_eq!(cluster.leader().await, leader, "nothing was taken away");
+    let ours = cluster.answer(leader, Call::get("/v1/docs/ours")).await.expect(200);
+    assert_eq!(ours.json(), json!(7));
+    is_clean(&cluster).await;
+    // A report never replaces a file, and nothing is done if it cannot be written.
+    let (code, _, err) = Drill::start(&cluster, &["restore", "--report", file]).ends().await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("exists") && !err.contains("the backup has"), "{err}");
+}
+
+#[tokio::test]
+async fn a_restore_that_is_broken_off_leaves_nothing() {
+    let cluster = Cluster::of(1).await;
+    for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let mut drill = Drill::start(&cluster, &["restore"]);
+        drill.says("starting a node in ").await;
+        // It is signalled while the node starts, or a moment later.
+        let _ = kill_process(Pid::from_child(&drill.child), signal);
+        let (code, _, err) = drill.ends().await;
+        assert!(code == Some(expected) || code == Some(0), "{code:?} {err}");
+        let folder = err.split("starting a node in ").nth(1).and_then(|rest| rest.lines().next());
+        let folder = folder.expect("the folder is named");
+        assert!(!std::path::Path::new(folder).exists(), "{folder}");
+        is_clean(&cluster).await;
+    }
+}
+
+#[tokio::test]
 async fn nobody_takes_it_away() {
     let cluster = Cluster::of(3).await;
     let (code, report, err) = Drill::start(&cluster, &["failover", "--within", "5s"]).ends().await;
@@ -158,7 +202,7 @@ async fn nobody_takes_it_away() {
 #[tokio::test]
 async fn what_it_broke_is_mended_when_it_is_broken_off() {
     let cluster = Cluster::of(3).await;
-    for (signal, expected) in [(Signal::INT, 130), (Signal::HUP, 129)] {
+    for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let leader = cluster.leader().await;
         let pid = cluster.node(leader).pid().expect("it runs");
         let (stop, go_on) = (format!("kill -STOP {pid}"), format!("kill -CONT {pid}"));

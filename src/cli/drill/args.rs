@@ -1,5 +1,6 @@
 //! The arguments of a drill, and the ways in which it takes a leader away.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -20,6 +21,8 @@ pub enum BreakKind {
     Freeze,
     /// The leader runs but cannot reach the other nodes
     Partition,
+    /// A backup is restored on a scratch node on this machine, and compared
+    Restore,
 }
 
 impl BreakKind {
@@ -29,17 +32,18 @@ impl BreakKind {
             BreakKind::Failover => "failover",
             BreakKind::Freeze => "freeze",
             BreakKind::Partition => "partition",
+            BreakKind::Restore => "restore",
         }
     }
 
     pub fn has_to_be_mended(self) -> bool {
-        self != BreakKind::Handover
+        !matches!(self, BreakKind::Handover | BreakKind::Restore)
     }
 
     /// The action for a person to do, and to undo, if no command does it.
     pub fn by_hand(self) -> (&'static str, &'static str) {
         match self {
-            BreakKind::Handover => ("", ""),
+            BreakKind::Handover | BreakKind::Restore => ("", ""),
             BreakKind::Failover => {
                 ("end it now (kill -9, docker kill, systemctl kill -s KILL)", "start it again")
             }
@@ -59,14 +63,21 @@ Example:
   eldest drill handover --yes
   eldest drill failover --yes --break 'docker kill eldest-{id}' --mend 'docker start eldest-{id}'
   eldest drill freeze --yes --break 'docker pause eldest-{id}' --mend 'docker unpause eldest-{id}'
+  eldest drill restore --yes --report restore.json
   eldest drill partition --yes --break 'docker network disconnect eldest_peers eldest-{id}' --mend ./reconnect
 
 {id} is the leader's id; the commands also have ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment.
 Without --break, the drill tells you what to take away and waits until another node leads; without --mend, until the node is
 back.
 
-Exits with 0 if no acknowledged write is lost, the role never had two holders at once, another node led in time and the
-first one came back; with 12 if not; with 9 if the cluster cannot lose its leader now.")]
+A restore drill takes nothing away: it restores a backup on a scratch node on this machine, and compares the two.
+
+Without --yes, a person at a terminal is asked to type the name of the cluster. However a drill ends, it undoes what it did;
+a second signal ends it at once.
+
+Exits with 0 if no acknowledged write is lost, neither the cluster nor the role had two leaders at once, another node led in
+time and the first one came back, or if the restored data are those of the backup; with 12 if not; with 9 if the cluster
+cannot lose its leader now, or has none.")]
 pub struct DrillArgs {
     /// Kind of drill
     #[arg(value_enum)]
@@ -86,9 +97,12 @@ pub struct DrillArgs {
     /// Number of concurrent writers; each waits 10 ms between an answer and its next write
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub writers: u16,
-    /// Confirm that the leader may be taken away now
+    /// Confirm that the leader may be taken away now; without it, a person at a terminal is asked
     #[arg(long)]
     pub yes: bool,
+    /// Also write the report to this new file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
     #[command(flatten)]

@@ -31,6 +31,8 @@ pub struct Outcome {
     pub another_led: bool,
     /// `None` if no node had to be brought back.
     pub is_back: Option<bool>,
+    /// How often a node said that it leads after a newer leader had said so.
+    pub led_at_once: u64,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl<'a> Course<'a> {
     }
 
     pub fn into_outcome(self) -> Outcome {
-        self.outcome
+        Outcome { led_at_once: self.watch.led_at_once(), ..self.outcome }
     }
 
     pub async fn run(&mut self) -> Result<(), Failure> {

@@ -75,7 +75,7 @@ impl Order<'_> {
 
 // The cluster before a drill.
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DrillPlace {
     pub cluster: String,
     pub mode: String,

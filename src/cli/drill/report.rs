@@ -1,5 +1,9 @@
 //! The results of a drill, for people and for scripts.
 
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -9,6 +13,7 @@ use super::order::DrillPlace;
 use super::tally::Tally;
 use super::writers::{AllKept, Kept};
 use crate::cli::client::Target;
+use crate::cli::exit::Failure;
 use crate::cli::out::clean;
 use crate::cli::span::millis;
 use crate::cli::status::epoch_order;
@@ -59,6 +64,7 @@ pub struct DrillReport {
     writes: Kept,
     writes_at_the_node: Kept,
     role: Role,
+    led_at_once: u64,
     changes: Vec<LeaderChange>,
     events: Vec<Event>,
 }
@@ -83,12 +89,13 @@ impl DrillReport {
             mode: place.mode.clone(),
             node: json!({ "id": place.id, "name": place.name, "url": place.url }),
             epoch_before: place.epoch.clone(),
-            wrong: wrong(&outcome, tally, &kept),
+            wrong: wrong(place, &outcome, tally, &kept),
             no_write_acknowledged_ms: millis(tally.silence),
             longest_write_ms: millis(tally.longest_write),
             writes: kept.anywhere,
             writes_at_the_node: kept.there,
             role,
+            led_at_once: outcome.led_at_once,
             changes,
             events: outcome.events,
         }
@@ -131,14 +138,47 @@ impl DrillReport {
             "role       held by several for {held_by_several_ms} ms; longest time without a holder \
                 {longest_without_holder_ms} ms; changed hands {changed_hands} times"
         ));
+        lines.push(format!("leases     {} answers of a former leader that it still leads", self.led_at_once));
         match self.wrong.as_slice() {
             [] => lines.push(
-                "ok         no acknowledged write was lost, and the role never had two holders at once"
+                "ok         no acknowledged write was lost, and neither the cluster nor the role had two leaders at once"
                     .to_string(),
             ),
             wrong => lines.extend(wrong.iter().map(|wrong| format!("wrong      {wrong}"))),
         }
         clean(&lines.join("\n"))
+    }
+}
+
+/// The file that keeps a report. It is made before the drill does anything, so that a wrong path costs no drill; it
+/// never replaces anything; and it is removed if there is no report.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    file: File,
+    is_written: bool,
+}
+
+impl ReportFile {
+    pub fn create(path: &Path) -> Result<ReportFile, Failure> {
+        let file = File::create_new(path).map_err(Failure::file(path))?;
+        Ok(ReportFile { path: path.to_path_buf(), file, is_written: false })
+    }
+
+    pub fn write(mut self, report: &Value) -> Result<(), Failure> {
+        let written =
+            self.file.write_all(format!("{report}\n").as_bytes()).and_then(|()| self.file.sync_all());
+        written.map_err(Failure::file(&self.path))?;
+        self.is_written = true;
+        Ok(())
+    }
+}
+
+impl Drop for ReportFile {
+    fn drop(&mut self) {
+        if !self.is_written {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -152,13 +192,15 @@ fn said(kept: &Kept) -> String {
 }
 
 /// The results that are wrong after any failure.
-fn wrong(outcome: &Outcome, tally: &Tally, kept: &AllKept) -> Vec<String> {
+fn wrong(place: &DrillPlace, outcome: &Outcome, tally: &Tally, kept: &AllKept) -> Vec<String> {
     let lost = kept.anywhere.lost + kept.there.lost;
     let unread = kept.anywhere.unread + kept.there.unread;
     let all = [
         (lost > 0, format!("{lost} acknowledged writes were lost")),
         (unread > 0, format!("{unread} documents could not be read at the end, so their content is unknown")),
         (!tally.held_by_several.is_zero(), "a role had several holders at the same time".to_string()),
+        // In available mode each side of a partition has a leader.
+        (outcome.led_at_once > 0 && place.mode != "available", "two nodes led at the same time".to_string()),
         (!outcome.another_led, "no other node led and accepted writes in time".to_string()),
         (outcome.is_back == Some(false), "the node did not come back in time".to_string()),
     ];
@@ -171,6 +213,10 @@ mod tests {
 
     use super::*;
 
+    fn place(mode: &str) -> DrillPlace {
+        DrillPlace { mode: mode.to_string(), ..DrillPlace::default() }
+    }
+
     fn outcome() -> Outcome {
         Outcome { another_led: true, is_back: Some(true), ..Outcome::default() }
     }
@@ -178,13 +224,31 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         let (tally, kept) = (Tally::new(), AllKept::default());
-        assert_eq!(wrong(&outcome(), &tally, &kept), Vec::<String>::new());
+        assert_eq!(wrong(&place("safe"), &outcome(), &tally, &kept), Vec::<String>::new());
         let lost = AllKept { there: Kept { lost: 2, ..Kept::default() }, ..kept };
-        assert_eq!(wrong(&outcome(), &tally, &lost), ["2 acknowledged writes were lost"]);
+        assert_eq!(wrong(&place("safe"), &outcome(), &tally, &lost), ["2 acknowledged writes were lost"]);
         let mut several = Tally::new();
         several.sampled(Duration::from_millis(1), &[0, 1]);
-        assert_eq!(wrong(&outcome(), &several, &kept), ["a role had several holders at the same time"]);
+        assert_eq!(
+            wrong(&place("safe"), &outcome(), &several, &kept),
+            ["a role had several holders at the same time"]
+        );
         let alone = Outcome { another_led: false, is_back: Some(false), ..Outcome::default() };
-        assert_eq!(wrong(&alone, &tally, &kept).len(), 2);
+        assert_eq!(wrong(&place("safe"), &alone, &tally, &kept).len(), 2);
+        let two = Outcome { led_at_once: 1, ..outcome() };
+        assert_eq!(wrong(&place("safe"), &two, &tally, &kept), ["two nodes led at the same time"]);
+        assert_eq!(wrong(&place("available"), &two, &tally, &kept), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_report_replaces_no_file_and_leaves_none_without_a_report() {
+        let path = std::env::temp_dir().join(format!("eldest-report-{}", std::process::id()));
+        drop(ReportFile::create(&path).expect("a new file"));
+        assert!(!path.exists(), "no report");
+        ReportFile::create(&path).expect("a new file").write(&json!({"a": 1})).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("text"), "{\"a\":1}\n");
+        assert!(ReportFile::create(&path).is_err(), "it exists");
+        assert!(path.exists());
+        fs::remove_file(&path).expect("removed");
     }
 }

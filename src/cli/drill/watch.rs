@@ -1,6 +1,11 @@
-//! Watches which node leads, by asking the nodes twenty times a second.
+//! Watches which node leads, by asking the nodes twenty times a second, and whether two lead at once.
+//!
+//! A node says at `/leader` whether it leads by its lease. Once a node of a newer epoch has said so, no node of an older
+//! one may say it again: the question came after the newer leader's answer, so both leases were valid at once.
 
-use std::time::Duration;
+use std::cmp::Reverse;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,9 +27,30 @@ pub struct Leads {
     pub epoch: String,
 }
 
+/// What nodes have said about their own leases.
+#[derive(Debug, Default)]
+struct Leases {
+    newest: Option<((u64, Reverse<u32>), Instant)>,
+    /// The number of answers that prove two leaders at once.
+    at_once: u64,
+}
+
+impl Leases {
+    /// A node has said that it leads in this epoch. It was asked and heard at these times.
+    fn told(&mut self, epoch: &str, asked: Instant, heard: Instant) {
+        let epoch = epoch_order(epoch);
+        match self.newest {
+            Some((newest, since)) if newest > epoch => self.at_once += u64::from(since < asked),
+            Some((newest, _)) if newest == epoch => {}
+            _ => self.newest = Some((epoch, heard)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct LeaderWatch {
     newest: watch::Receiver<Option<Leads>>,
+    leases: Arc<Mutex<Leases>>,
     /// These tasks end when this value is dropped.
     _nodes: JoinSet<()>,
 }
@@ -33,11 +59,18 @@ impl LeaderWatch {
     /// Watches for leaders after this epoch.
     pub fn start(caller: &Caller, urls: &[String], epoch: &str) -> LeaderWatch {
         let (tell, newest) = watch::channel(None);
+        let leases = Arc::new(Mutex::new(Leases::default()));
         let mut nodes = JoinSet::new();
         for url in urls {
             nodes.spawn(look(caller.clone(), url.clone(), epoch.to_string(), tell.clone()));
+            nodes.spawn(look_at_lease(caller.clone(), url.clone(), leases.clone()));
         }
-        LeaderWatch { newest, _nodes: nodes }
+        LeaderWatch { newest, leases, _nodes: nodes }
+    }
+
+    /// How often a node said that it leads after a newer leader had said so.
+    pub fn led_at_once(&self) -> u64 {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).at_once
     }
 
     pub fn newest(&self) -> Option<Leads> {
@@ -68,9 +101,42 @@ async fn look(caller: Caller, url: String, epoch: String, tell: watch::Sender<Op
     }
 }
 
+async fn look_at_lease(caller: Caller, url: String, leases: Arc<Mutex<Leases>>) {
+    let call = Request::get("/leader").within(ASK_MAX);
+    loop {
+        let asked = Instant::now();
+        let answer = caller.at(&url, &call).await.ok().filter(|answer| answer.status.is_success());
+        if let Some(epoch) = answer.as_ref().and_then(|answer| answer.header("eldest-epoch")) {
+            let heard = Instant::now();
+            leases.lock().unwrap_or_else(PoisonError::into_inner).told(epoch, asked, heard);
+        }
+        sleep(EVERY).await;
+    }
+}
+
 /// Returns `None` if the node gives no answer.
 pub async fn status(caller: &Caller, url: &str) -> Option<NodeReport> {
     let call = Request::get("/v1/status").within(ASK_MAX);
     let answer = timeout(ASK_MAX, caller.at(url, &call)).await.ok()?.ok()?;
     answer.taken().ok()?.read().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_leader_counts_only_if_it_was_asked_after_the_new_one_led() {
+        let began = Instant::now();
+        let at = |ms| began + Duration::from_millis(ms);
+        let mut leases = Leases::default();
+        leases.told("7.1", at(0), at(1));
+        leases.told("8.2", at(10), at(20));
+        leases.told("7.1", at(15), at(30));
+        assert_eq!(leases.at_once, 0, "it may have been right when it was asked");
+        leases.told("8.2", at(40), at(41));
+        assert_eq!(leases.at_once, 0);
+        leases.told("7.1", at(21), at(22));
+        assert_eq!(leases.at_once, 1);
+    }
 }

@@ -98,26 +98,34 @@ impl Writers {
         Writers { anywhere, there, stopped }
     }
 
-    /// Stops the writers, reads their documents, and removes them.
-    pub async fn end(self, client: &Client) -> AllKept {
+    /// Stops the writers, reads their documents, and removes them. Returns the keys that could not be removed as well.
+    pub async fn end(self, client: &Client) -> (AllKept, Vec<String>) {
         self.stopped.store(true, Ordering::Relaxed);
-        AllKept { anywhere: kept(self.anywhere, client).await, there: kept(self.there, client).await }
+        let (anywhere, mut left) = kept(self.anywhere, client).await;
+        let (there, more) = kept(self.there, client).await;
+        left.extend(more);
+        (AllKept { anywhere, there }, left)
     }
 }
 
-async fn kept(writers: JoinSet<Writer>, client: &Client) -> Kept {
+async fn kept(writers: JoinSet<Writer>, client: &Client) -> (Kept, Vec<String>) {
     let mut looks = JoinSet::new();
     for writer in writers.join_all().await {
         let client = client.clone();
         looks.spawn(async move {
             let key = writer.key.clone();
             let kept = writer.look_again().await;
-            // A document that cannot be removed now stays; its name says that it belongs to the drill.
-            let _ = client.delete_doc(&key, If::Always).await;
-            kept
+            let left = (!is_removed(&client, &key).await).then_some(key);
+            (kept, left)
         });
     }
-    looks.join_all().await.into_iter().fold(Kept::default(), Kept::and)
+    let (kept, left): (Vec<Kept>, Vec<Option<String>>) = looks.join_all().await.into_iter().unzip();
+    (kept.into_iter().fold(Kept::default(), Kept::and), left.into_iter().flatten().collect())
+}
+
+/// Removes a document. Returns whether it is gone.
+pub async fn is_removed(client: &Client, key: &str) -> bool {
+    matches!(client.delete_doc(key, If::Always).await, Ok(()) | Err(Error::NotFound(_)))
 }
 
 #[derive(Debug)]
