@@ -19,16 +19,20 @@ pub fn judge(seen: &Seen) -> Vec<Finding> {
     found
 }
 
-/// If several nodes are all too fast, or all too slow, then it is this machine's clock that is wrong.
+/// If several clocks are all wrong, and may all have the same rate, then it is this machine's clock that is wrong.
+/// Clocks that also differ from each other cannot all be right, so they are reported one by one.
 fn this_machine(rates: &[(&Node, Rate)], answered: usize) -> Option<Finding> {
-    let fast = rates.iter().filter(|(_, rate)| rate.is_fast).count();
-    if answered < 2 || rates.len() < answered || (fast != 0 && fast != answered) {
+    let (_, first) = rates.first()?;
+    let may_be_equal = |one: &Rate, other: &Rate| one.may_be_at_most(other) && other.may_be_at_most(one);
+    let alike = rates.iter().all(|(_, one)| rates.iter().all(|(_, other)| may_be_equal(one, other)));
+    let same_way = rates.iter().all(|(_, rate)| rate.is_fast == first.is_fast);
+    if answered < 2 || rates.len() < answered || !same_way || !alike {
         return None;
     }
-    let how = if fast == 0 { "fast" } else { "slow" };
+    let how = if first.is_fast { "slow" } else { "fast" };
     let text = format!(
-        "the clock of this machine runs too {how}, or this program was held up: by it all {answered} nodes are wrong \
-            alike. Clock rates were not judged"
+        "the clock of this machine runs too {how}, or this program was held up: the clocks of all {answered} nodes \
+            differ from it by the same rate. Clock rates were not judged"
     );
     Some(Finding::note(
         "own_clock",
@@ -54,6 +58,13 @@ struct Rate {
 }
 
 impl Rate {
+    /// Whether this clock may run no faster than the other one: its lowest possible rate, `passed_us / most_us`, is not
+    /// above the highest possible rate of the other, `passed_us / least_us`. If `least_us` is not above zero, there is
+    /// no highest rate.
+    fn may_be_at_most(&self, other: &Rate) -> bool {
+        self.passed_us * other.least_us <= other.passed_us * self.most_us
+    }
+
     fn finding(&self) -> Finding {
         let Rate { is_fast, drift, passed_us, least_us, most_us } = self;
         let how = if *is_fast { "fast" } else { "slow" };

@@ -44,12 +44,13 @@ fn leadership(seen: &Seen) -> Option<Finding> {
     None
 }
 
-/// An even number of nodes survives no more failures than the odd number below it. While a node learns, the size is
-/// about to change.
+/// An even number of nodes survives no more failures than the odd number below it. While a node is away, does not vote
+/// or knows other members, the size may be about to change.
 fn even_size(seen: &Seen) -> Option<Finding> {
     let voters = seen.nodes.len();
-    let learns = seen.nodes.iter().any(|node| !node.votes);
-    if voters == 0 || !voters.is_multiple_of(2) || learns || seen.is_available() {
+    let is_settled = seen.nodes.iter().all(|node| node.votes && node.now().is_some_and(votes_among_voters));
+    let agree = differ(seen, "members", |said| Some(members(&said.status.members))).is_none();
+    if voters == 0 || !voters.is_multiple_of(2) || !is_settled || !agree || seen.is_available() {
         return None;
     }
     let survives = |nodes: usize| match (nodes - 1) / 2 {
@@ -59,7 +60,18 @@ fn even_size(seen: &Seen) -> Option<Finding> {
     };
     let text =
         format!("{voters} nodes survive {}, the same as {}: use an odd number", survives(voters), voters - 1);
-    Some(Finding::note("even_size", text, "eldest members add ID ADDRESS, or eldest members remove ID"))
+    // One node alone survives no failure either, and one disk has all the data.
+    let next = match voters {
+        2 => "eldest members add ID ADDRESS",
+        _ => "eldest members add ID ADDRESS, or eldest members remove ID",
+    };
+    Some(Finding::note("even_size", text, next))
+}
+
+/// Whether the node votes, and all members that it knows do.
+fn votes_among_voters(said: &Sample) -> bool {
+    let status = &said.status;
+    status.admitted && !status.replaced && status.members.iter().all(|member| member.votes)
 }
 
 /// Reports values that must be the same on all nodes and are not.

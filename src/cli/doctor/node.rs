@@ -1,7 +1,7 @@
 //! The findings about one node.
 
 use super::finding::{Finding, Severity};
-use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence};
+use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence, Timing};
 
 /// A disk that has not finished a write for this long counts as blocked, and earlier if the timings are shorter.
 const STANDS_STILL_MS: u64 = 1_000;
@@ -9,8 +9,9 @@ const STANDS_STILL_MS: u64 = 1_000;
 /// A leader's writes are as slow as its disk. With short timings an election cannot wait this long for a disk.
 const SLOW_MS: u64 = 500;
 
-/// `config/wan.toml` has this heartbeat.
-const WAN_HEARTBEAT_MS: u64 = 250;
+/// The timings of `config/wan.toml`.
+pub const WAN_HEARTBEAT_MS: u64 = 250;
+pub const WAN_DEAD_AFTER_MS: u64 = 2_000;
 
 /// Above the default of most machines. With fewer files a node takes fewer connections than it is configured for.
 const FEW_FILES: u64 = 4_096;
@@ -98,13 +99,13 @@ fn remark(remark: &SeenRemark, now: &Sample) -> Finding {
     let (severity, next) = match remark.about.as_str() {
         "no_leader" => (Severity::Error, "eldest status; follow its advice"),
         "no_member" => (Severity::Error, "do that, or stop the node"),
-        // The timings for several data centres are no advice to a node that has them already.
-        "round_trip" if now.timing.heartbeat_ms < WAN_HEARTBEAT_MS => {
+        "round_trip" if wan_is_longer(&now.timing) => {
             (Severity::Warning, "on all nodes: the [timing] of config/wan.toml, as docs/upgrade.md says")
         }
-        "round_trip" => {
-            (Severity::Warning, "check the link; or on all nodes longer timings, as docs/upgrade.md says")
-        }
+        "round_trip" => (
+            Severity::Warning,
+            "check the link; or on all nodes: a longer timing.heartbeat_ms, as docs/upgrade.md says",
+        ),
         "disk_low" => (Severity::Warning, "on its machine: df -h; make room before it is full"),
         "disk_full" => {
             (Severity::Error, "on its machine: df -h; when there is room, the node resumes by itself")
@@ -128,6 +129,11 @@ fn remark(remark: &SeenRemark, now: &Sample) -> Finding {
     Finding::new(severity, &remark.about, remark.text.clone(), next)
 }
 
+/// The timings of `config/wan.toml` help only where both of these become longer by them.
+fn wan_is_longer(timing: &Timing) -> bool {
+    timing.heartbeat_ms < WAN_HEARTBEAT_MS && timing.dead_after_ms < WAN_DEAD_AFTER_MS
+}
+
 fn disk(now: &Sample) -> Option<Finding> {
     let disk = &now.disk;
     if disk.full {
@@ -144,10 +150,12 @@ fn disk(now: &Sample) -> Option<Finding> {
         return Some(Finding::error("disk_stalled", text, next));
     }
     (disk.slowest_sync_ms >= SLOW_MS.min(dead_after_ms)).then(|| {
-        let text = format!(
-            "its disk is slow: a sync in the last minute took {} ms; a leader counts as dead after {dead_after_ms} ms",
-            disk.slowest_sync_ms
-        );
+        let took = format!("its disk is slow: a sync in the last minute took {} ms", disk.slowest_sync_ms);
+        // With longer timings the sync is slow by itself, and does not come near an election.
+        let text = match dead_after_ms < SLOW_MS {
+            true => format!("{took}; a leader counts as dead after {dead_after_ms} ms"),
+            false => took,
+        };
         Finding::warning("disk_slow", text, "on its machine: iostat -x 1; check what else writes to it")
     })
 }

@@ -3,6 +3,7 @@
 use super::finding;
 use super::finding::{Finding, Severity};
 use super::judge::judge;
+use super::node::{WAN_DEAD_AFTER_MS, WAN_HEARTBEAT_MS};
 use super::seen::{
     ClockRead, Disk, Files, Node, NodeLook, Sample, Seen, SeenBackup, SeenCertificate, SeenEnding,
     SeenMember, SeenNames, SeenRemark, SeenSilence, SeenStatus, Timing,
@@ -55,7 +56,8 @@ fn of_size(nodes: u32) -> Seen {
         let SeenMember { name, url, .. } = member(id);
         Node { id, name, url, votes: true, looks: Ok([look(id, 0), look(id, 1)]) }
     };
-    Seen { nodes: (1..=nodes).map(node).collect(), tokens: Vec::new() }
+    let seen = Seen { nodes: (1..=nodes).map(node).collect(), tokens: Vec::new() };
+    everywhere(seen, |look| look.said.status.members = (1..=nodes).map(member).collect())
 }
 
 /// A change in every answer of every node.
@@ -96,6 +98,10 @@ fn only(seen: &Seen) -> Finding {
 fn is(seen: &Seen, severity: Severity, about: &str, nodes: &[u32]) {
     let found = only(seen);
     assert_eq!((found.severity, found.about.as_str(), found.nodes.as_slice()), (severity, about, nodes));
+}
+
+fn abouts(seen: &Seen) -> Vec<String> {
+    judge(seen).into_iter().map(|finding| finding.about).collect()
 }
 
 fn down() -> SeenSilence {
@@ -219,6 +225,13 @@ fn disks() {
     is(&at(100, false, 200, 0), Severity::Error, "disk_stalled", &[2]);
     is(&at(100, false, 0, 100), Severity::Warning, "disk_slow", &[2]);
     is(&at(60_000, false, 0, 500), Severity::Warning, "disk_slow", &[2]);
+    let slow = "its disk is slow: a sync in the last minute took 600 ms";
+    assert_eq!(
+        only(&at(500, false, 0, 600)).text,
+        slow,
+        "an election waits longer than such a sync should take"
+    );
+    assert_eq!(only(&at(499, false, 0, 600)).text, format!("{slow}; a leader counts as dead after 499 ms"));
 }
 
 #[test]
@@ -243,25 +256,61 @@ fn a_certificate_that_has_ended_is_an_error() {
 
 #[test]
 fn longer_timings_are_no_advice_to_those_who_have_them() {
-    let far = |heartbeat_ms| {
+    let far = |heartbeat_ms, dead_after_ms| {
         let mut seen = remarked(1, "round_trip");
         let looks = seen.nodes[0].looks.as_mut().expect("it answers");
-        looks.iter_mut().for_each(|look| look.said.timing.heartbeat_ms = heartbeat_ms);
+        let timing = Timing { heartbeat_ms, dead_after_ms, drift_percent: 10 };
+        looks.iter_mut().for_each(|look| look.said.timing = timing);
         only(&seen).next
     };
-    assert!(far(100).contains("config/wan.toml"), "{}", far(100));
-    assert!(!far(250).contains("config/wan.toml"), "{}", far(250));
+    assert!(far(249, 1_999).contains("config/wan.toml"), "{}", far(249, 1_999));
+    // That file would leave one of the two as it is, or make it shorter.
+    for next in [far(250, 1_999), far(249, 2_000)] {
+        assert!(!next.contains("wan.toml") && next.contains("a longer timing.heartbeat_ms"), "{next}");
+    }
+}
+
+#[test]
+fn the_advice_about_longer_timings_knows_the_file_that_has_them() {
+    let file = include_str!("../../../config/wan.toml");
+    for (name, ms) in [("heartbeat_ms", WAN_HEARTBEAT_MS), ("dead_after_ms", WAN_DEAD_AFTER_MS)] {
+        assert!(file.lines().any(|line| line == format!("{name} = {ms}")), "{name}");
+    }
 }
 
 #[test]
 fn an_even_size_is_noted_unless_it_is_about_to_change() {
     is(&of_size(4), Severity::Note, "even_size", &[]);
     assert_eq!(only(&of_size(4)).text, "4 nodes survive one failure, the same as 3: use an odd number");
+    assert_eq!(only(&of_size(4)).next, "eldest members add ID ADDRESS, or eldest members remove ID");
     assert_eq!(only(&of_size(2)).text, "2 nodes survive no failure, the same as 1: use an odd number");
+    assert_eq!(only(&of_size(2)).next, "eldest members add ID ADDRESS", "one node alone is no better");
     assert_eq!(judge(&of_size(5)), []);
     let mut growing = of_size(4);
     growing.nodes[3].votes = false;
     assert_eq!(judge(&growing), [], "on the way from three to five");
+    let learner = everywhere(of_size(4), |look| look.said.status.members[3].votes = false);
+    assert!(!abouts(&learner).contains(&"even_size".to_string()), "the nodes know of a learner");
+}
+
+#[test]
+fn an_even_size_is_not_noted_while_a_node_is_away_or_disagrees() {
+    let mut away = of_size(4);
+    away.nodes[3].looks = Err(down());
+    assert_eq!(abouts(&away), ["down"]);
+    let changed = |change: fn(&mut SeenStatus)| {
+        let mut seen = of_size(4);
+        let looks = seen.nodes[3].looks.as_mut().expect("it answers");
+        looks.iter_mut().for_each(|look| change(&mut look.said.status));
+        abouts(&seen)
+    };
+    assert_eq!(changed(|status| status.admitted = false), ["not_admitted"]);
+    assert_eq!(changed(|status| status.replaced = true), ["replaced"]);
+    assert_eq!(changed(|status| drop(status.members.remove(0))), ["members_differ"]);
+}
+
+#[test]
+fn an_even_size_is_no_subject_in_available_mode() {
     let available = everywhere(of_size(4), |look| look.said.status.mode = "available".into());
     assert_eq!(judge(&available), [], "no majority is needed");
 }
@@ -342,20 +391,44 @@ fn a_clock_at_a_wrong_rate_is_told_of_only_when_it_is_sure() {
     for wrong in [1_102_400, 898_100, 0] {
         is(&rate(wrong), Severity::Error, "clock_rate", &[2]);
     }
-    // If all are wrong in the same way, it is this machine, and no node should be stopped.
-    for (passed, how) in [(2_000_000, "slow"), (100_000, "fast")] {
-        let mut seen = well();
-        for node in &mut seen.nodes {
-            let looks = node.looks.as_mut().expect("it answers");
-            looks[1].said.clock.mono_us = looks[0].said.clock.mono_us + passed;
-        }
-        is(&seen, Severity::Note, "own_clock", &[]);
-        assert!(only(&seen).text.contains(how), "{}", only(&seen).text);
-    }
     // Answers that took long prove nothing.
     let mut seen = rate(0);
     seen.nodes[1].looks.as_mut().expect("it answers")[0].heard_us += SECOND;
     assert_eq!(judge(&seen), []);
+}
+
+/// This time passed on each of the nodes while one second passed here.
+fn rates(passed_us: [u64; 3]) -> Seen {
+    let mut seen = well();
+    for (node, passed) in seen.nodes.iter_mut().zip(passed_us) {
+        let looks = node.looks.as_mut().expect("it answers");
+        looks[1].said.clock.mono_us = looks[0].said.clock.mono_us + passed;
+    }
+    seen
+}
+
+#[test]
+fn this_machine_has_the_wrong_clock_if_all_others_have_the_same_rate() {
+    // No node should be stopped then. The uncertainty is 2 ms before and after the second.
+    for (passed, how) in [
+        ([2_000_000; 3], "slow"),
+        ([2_000_000, 2_007_000, 2_003_000], "slow"),
+        ([100_000, 100_300, 100_000], "fast"),
+    ] {
+        is(&rates(passed), Severity::Note, "own_clock", &[]);
+        assert!(only(&rates(passed)).text.contains(how), "{}", only(&rates(passed)).text);
+    }
+    // Clocks that differ from each other are wrong wherever this machine's clock is.
+    for passed in
+        [[2_000_000, 2_009_000, 2_000_000], [2_000_000, 3_000_000, 4_000_000], [100_000, 101_000, 100_000]]
+    {
+        let found = judge(&rates(passed));
+        let nodes: Vec<u32> = found.iter().flat_map(|finding| finding.nodes.clone()).collect();
+        assert!(found.iter().all(|finding| finding.about == "clock_rate"), "{found:#?}");
+        assert_eq!(nodes.len(), 3, "{found:#?}");
+    }
+    let found = abouts(&rates([2_000_000, 100_000, 2_000_000]));
+    assert!(!found.contains(&"own_clock".to_string()), "{found:?}");
 }
 
 #[test]
