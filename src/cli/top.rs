@@ -77,7 +77,7 @@ pub async fn run(args: &TopArgs) -> Result<(), Failure> {
             tokio::select! {
                 frame = &mut next => break frame,
                 _ = resized.recv() => screen.redraw()?,
-                _ = signals.next() => return Ok(()),
+                signal = signals.next() => return ended_by(signal, args.once),
             }
         };
         if number >= skipped {
@@ -85,6 +85,12 @@ pub async fn run(args: &TopArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// A signal is the usual end of a screen. A single block that is still missing is a failure: a script that reads it
+/// has nothing.
+fn ended_by(signal: i32, once: bool) -> Result<(), Failure> {
+    if once { Err(Failure::BrokenOff { signal }) } else { Ok(()) }
 }
 
 #[derive(Debug)]
@@ -135,4 +141,16 @@ fn client(target: &Target) -> Result<Client, Failure> {
     let builder =
         target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
     builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_a_screen_and_breaks_off_a_single_block() {
+        assert!(ended_by(15, false).is_ok());
+        let broken_off = ended_by(15, true).expect_err("there is no block");
+        assert_eq!(broken_off.code(), 128 + 15);
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Call, Cluster, eldest};
+use crate::harness::{Call, Cluster, eldest, watch_for};
 use crate::roles::{acquire, grant};
 
 /// It only makes a test fail.
@@ -64,14 +64,21 @@ async fn nodes_rates_roles_and_events_are_shown_again_and_again() {
 }
 
 #[tokio::test]
-async fn one_block_has_the_rates_and_does_not_wait_for_a_node_that_is_frozen() {
+async fn one_block_has_the_rates_although_a_node_is_frozen() {
     let cluster = Cluster::of(3).await;
     let frozen = cluster.others(cluster.leader().await)[0];
     cluster.stop(frozen);
-    let output = eldest(&["top", "--once", "--every", "200ms", "--url", &cluster.urls().join(",")]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert_eq!(text.matches("cluster ").count(), 1, "{text}");
-    assert!(text.contains("2 of 3 nodes answered") && text.contains("records 0/s"), "{text}");
-    assert!(!text.contains('\u{1b}'), "a block that stays");
+    watch_for("one block with the rates", async || {
+        let output = eldest(&["top", "--once", "--every", "200ms", "--url", &cluster.urls().join(",")]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            return Err(text);
+        }
+        assert_eq!(text.matches("cluster ").count(), 1, "{text}");
+        assert!(!text.contains('\u{1b}'), "a block that stays: {text}");
+        // On a slow machine another node may answer late, or the leader may change between the two looks.
+        let has_rates = text.contains("2 of 3 nodes answered") && text.contains("records 0/s");
+        if has_rates { Ok(()) } else { Err(text) }
+    })
+    .await;
 }
