@@ -18,7 +18,7 @@ use crate::types::{Epoch, Index, NodeId, Position, Span, Time, WallTime};
 /// The maximum number of lines that wait for the disk. If roles change hands faster than the disk writes, further lines are not kept.
 const LINES_MOST: usize = 1024;
 
-/// What recurs, like a clock that is set each second, is logged once in this time. An operator sees whether it goes on.
+/// A repeated observation, such as a clock that is set each second, is logged once in this time. So the log shows whether it goes on.
 const LOGGED_EVERY: Span = Span::millis(60_000);
 
 /// The name under which this module sets its notice.
@@ -116,7 +116,7 @@ impl Chronicle {
         self.observe(|at| Note::disk_answers(at, waited));
     }
 
-    /// Notes that this node refuses this node's calls, if that is news.
+    /// Notes that the node `by` refuses this node's calls, if that is news.
     pub fn barred(&mut self, by: NodeId, why: &str) {
         self.observe(|at| Note::barred(at, by.0, why));
     }
@@ -131,7 +131,7 @@ impl Chronicle {
         entries.iter().for_each(|entry| self.write(Line::Leadership(entry.line())));
     }
 
-    /// Notes the events of a record, and when the record was written: a node that was away applies it late.
+    /// Notes the events of a record with the time at which the record was written, because a node that was away applies it late.
     pub fn drafts(&mut self, at: Position, wall: WallTime, drafts: &[Draft]) {
         for draft in drafts {
             let event = match draft.kind {
@@ -154,7 +154,7 @@ impl Chronicle {
         self.roles.of(role, TOLD_MOST)
     }
 
-    /// A line that finds no room is dropped: the loop waits for no disk here, and the chronicle decides nothing (P58).
+    /// If the queue is full, the line is dropped: the loop never waits for the disk here, and no decision depends on the chronicle (P58).
     fn write(&mut self, line: Line) {
         let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
         if matches!(sent, Some(Err(TrySendError::Disconnected(_)))) {
@@ -200,7 +200,7 @@ fn cannot_be_kept(setup: &Setup, error: &io::Error) {
 /// has the name `?`.
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
-    // In the words of `eldest why`. These follow the name of the node, which is this one.
+    // The sentence of `eldest why`. It continues the name of the node that noted the event, which is this node.
     let said = |event: &Event| {
         let entry = Note::of(WallTime::default(), event);
         entry

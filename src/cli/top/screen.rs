@@ -1,4 +1,4 @@
-//! A terminal that is drawn over, or any other output, to which one block after the other is written.
+//! Writes the output: a terminal is redrawn in place, and any other output gets one block after the other.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -15,7 +15,7 @@ const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 /// Control sequence: clear the whole screen.
 const CLEAR: &str = "\u{1b}[2J";
 
-/// The size of a terminal that does not tell it.
+/// The size that is assumed if the terminal does not report one.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// An output on which each block stays, even if it is a terminal.
+    /// Writes each block below the last one, even on a terminal.
     pub fn plain() -> Screen {
         Screen { is_terminal: false, frame: None, shown: Vec::new(), size: (0, 0) }
     }
@@ -70,8 +70,8 @@ impl Screen {
     }
 }
 
-/// What to send to a terminal that shows `shown`, so that it shows `lines`: only the lines that differ, because the
-/// line to the terminal may be slow.
+/// The text that changes a terminal from `shown` to `lines`. Only lines that differ are sent, because the connection to
+/// the terminal may be slow.
 fn changes(shown: &[String], lines: &[String]) -> String {
     let line = |lines: &[String], number: usize| lines.get(number).cloned().unwrap_or_default();
     // A line is cleared before it is written: after a character in the last column, the cursor is still on it.

@@ -1,4 +1,4 @@
-//! The chronicle of leadership in memory: the newest entries, without repeated answers that say nothing new.
+//! The chronicle of leadership in memory: the newest entries, without answers that only repeat earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::types::{Epoch, Now, Position, Span, Time};
 /// keeps at least as many.
 pub const ENTRIES_MOST: usize = 1024;
 
-/// Nodes ask and claim again many times a second while there is no leader. After this many different answers all are forgotten, so further
-/// answers are noted as if the search for a leader had just begun.
+/// While there is no leader, nodes ask and claim many times a second. After this many different answers all of them are forgotten, and
+/// later answers are noted again.
 const ANSWERS_MOST: usize = 256;
 
-/// The first and the longest wait before what recurs is noted again. What waits is lost if the process is killed.
+/// The first and the longest wait before a repeated event is noted again. An event that waits is lost if the process is killed.
 const FIRST_WAIT: Span = Span::millis(10_000);
 const LONGEST_WAIT: Span = Span::millis(3_600_000);
 
@@ -28,12 +28,13 @@ pub struct Book {
     /// next candidate is news, even if an earlier candidate met the same objection.
     said: BTreeSet<String>,
     leaderless_since: Option<Time>,
-    /// What has happened since the last leader was found and may recur, by kind and by the node that it is about.
+    /// Events since the last leader was found that may repeat, by kind and by the node that they are about.
     recurring: BTreeMap<(String, Option<u32>), Recurring>,
 }
 
-/// What happens again and again, like a clock that is set each second or a claim that fails, is noted after a wait that doubles each time,
-/// and before any other event, so perhaps after what came later. Otherwise it would drive out the changes that it is to explain.
+/// A kind of event that may repeat often, such as a clock that is set each second or a claim that fails. A repetition is noted after a wait
+/// that doubles each time, or just before the next event of another kind. If each one were noted, they would push out the changes that
+/// they should explain.
 #[derive(Debug)]
 struct Recurring {
     noted: Time,
@@ -85,7 +86,7 @@ impl Book {
         if entry.is_observation() || entry.is_an_attempt() {
             return self.observe(now, entry);
         }
-        // What was observed may explain this event.
+        // Earlier observations may explain this event, so they are noted before it.
         let mut entries = self.unnoted();
         match entry.begins_to_follow() {
             true => self.recurring.clear(),
@@ -96,7 +97,7 @@ impl Book {
         entries
     }
 
-    /// Notes what may recur: an observation of the node or of its driver, or an attempt. Returns the entries to be written to the file.
+    /// Notes an event that may repeat: an observation of the node or of its driver, or an attempt. Returns the entries for the file.
     pub fn observe(&mut self, now: Now, entry: Note) -> Vec<Note> {
         let entry = Note { up_us: Some(now.mono.0), ..entry };
         let kind = (entry.event.to_string(), entry.node);
@@ -113,7 +114,7 @@ impl Book {
         vec![entry]
     }
 
-    /// The newest of what recurs that is not noted yet, in the order in which it happened.
+    /// The newest repeated event of each kind that is not noted yet, in the order in which they happened.
     pub fn unnoted(&self) -> Vec<Note> {
         let unnoted = self.recurring.values().filter_map(|recurring| recurring.unnoted.clone());
         let mut unnoted: Vec<Note> = unnoted.collect();
@@ -121,7 +122,7 @@ impl Book {
         unnoted
     }
 
-    /// Returns all entries, and what is not noted yet. They are copied once for all queries.
+    /// Returns all entries, including those that are not noted yet. They are copied once for all queries.
     pub fn entries(&mut self) -> Arc<Vec<Note>> {
         if self.shown.is_none() {
             self.shown = Some(Arc::new(self.entries.iter().cloned().chain(self.unnoted()).collect()));

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! An entry with an epoch that was led belongs to the change to that epoch, unless it says that the leader of that epoch steps down. Any
-//! other entry belongs to the next leader that its node turns to. What a node noted until it lost its leader belongs to the change after
-//! that leader, even if the node misses the next one; in available mode it does not, because sides lead at the same time. What does not
-//! belong to any change has happened since the last one.
+//! other entry belongs to the next leader that its node turns to. But in safe mode, the entries until a node lost its leader belong to the
+//! change after that leader, even if the node was away during it. In available mode several sides may lead at the same time, so this
+//! rule does not hold there. Entries that belong to no change have happened since the last one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ impl Change {
         self.former.map(|(_, Reverse(leader))| leader)
     }
 
-    /// The step that explains best why the former leader leads no longer: the first one in the order of P58.
+    /// The step that best explains why the former leader no longer leads: the first one in the order of P58.
     pub fn cause(&self) -> Option<&NotedStep> {
         let ranked = self.steps_before().filter_map(|(place, step)| {
             let rank = self.rank(step)?;
@@ -96,7 +96,7 @@ impl Change {
         }
     }
 
-    /// The node leads now, or has approved the one that does. While no node leads, the word of each one counts.
+    /// Whether the node leads now, or has approved the node that leads. While there is no leader, every node counts.
     fn has_a_say(&self, node: u32) -> bool {
         let approved = |step: &NotedStep| {
             step.by == node && step.entry.event == "approved" && step.entry.epoch == self.epoch
@@ -104,7 +104,7 @@ impl Change {
         self.leader.is_none_or(|leader| leader == node) || self.steps.iter().any(approved)
     }
 
-    /// Each node's steps until it knows this leader, with their places.
+    /// The steps of each node until it knows the new leader, with their indexes.
     fn steps_before(&self) -> impl Iterator<Item = (usize, &NotedStep)> {
         let mut know = BTreeSet::new();
         self.steps.iter().enumerate().filter(move |(_, step)| {
@@ -116,8 +116,8 @@ impl Change {
         })
     }
 
-    /// The newest observation of each kind that the former leader made about itself and that may explain the cause. It may have made it
-    /// after the next leader began to lead.
+    /// The former leader's own observations that may explain the cause: the newest one of each kind. Some may have been noted after the
+    /// next leader began to lead.
     pub fn testimony(&self) -> Vec<&NotedStep> {
         let Some(cause) = self.cause() else { return Vec::new() };
         let is = |causes: &[Cause]| cause.has(causes);
@@ -135,7 +135,7 @@ impl Change {
             _ => return Vec::new(),
         };
         let mut told: Vec<&NotedStep> = Vec::new();
-        // What the former leader observes after its end does not explain it, except that a wait for the disk is over.
+        // Later observations of the former leader do not explain its end. One exception: its wait for the disk is over.
         let mut explaining = before;
         for (_, step) in self.steps_before().filter(|(_, step)| Some(step.by) == self.previous()) {
             let event = step.entry.event.as_ref();
@@ -155,8 +155,8 @@ impl Change {
         self.steps.iter().find(|step| step.entry.begins_to_follow()).map(|step| step.entry.at)
     }
 
-    /// Adds a step that names this epoch, which names its leader. So any node that followed shows who led, even if the leader's own
-    /// chronicle is lost.
+    /// Adds a step that names this epoch. The epoch contains the leader's id, so the entries of any follower show the leader, even if its
+    /// own chronicle is lost.
     fn add(&mut self, step: NotedStep) {
         if step.entry.begins_to_follow() {
             self.epoch = step.entry.epoch.clone();
@@ -283,14 +283,14 @@ fn ended(entry: &Note, current: &mut Option<Order>) -> Option<Order> {
     }
 }
 
-/// Leaves out what the node noted long before its first decisive step, or, if there is none, before the end.
+/// Drops the steps long before the first decisive one, or, if none is decisive, long before `end`.
 fn recent(open: Vec<NotedStep>, end: WallTime) -> impl Iterator<Item = NotedStep> {
     const LONG_BEFORE_US: u64 = 60_000_000;
     let first = open.iter().find(|step| step.entry.is_decisive()).map_or(end, |step| step.placed);
     open.into_iter().filter(move |step| step.placed.0.saturating_add(LONG_BEFORE_US) >= first.0)
 }
 
-/// The entries in the order in which they happened: what recurs may be noted later than what came after it.
+/// The entries in the order in which they happened. A repeated observation may be noted later than an event that came after it.
 fn in_order(entries: &[Note]) -> Vec<Note> {
     let mut entries = entries.to_vec();
     for process in entries.chunk_by_mut(|_, next| next.event != "started") {
@@ -567,7 +567,7 @@ mod tests {
         assert!(all[0].cause().is_none());
     }
 
-    /// n2 lost its link to n1 hours before n1 reached no majority. Nobody leads.
+    /// n2 lost its link to n1 hours before n1 reached no majority. There is no leader.
     #[test]
     fn the_word_of_the_leader_before_counts_more_than_that_of_a_node_cut_off() {
         let first = epoch(1, 1);
@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(all[1].cause().map(|step| step.by), Some(1));
     }
 
-    /// What was written late stands where it happened.
+    /// An observation that was noted late is placed at the time at which it happened.
     #[test]
     fn what_recurs_stands_where_it_happened() {
         let noted = |at: u64, event| Note { up_us: Some(at), ..entry(at, event) };
@@ -621,7 +621,7 @@ mod tests {
         );
     }
 
-    /// What node 1 observed of itself an hour before explains nothing.
+    /// An observation of node 1 about itself, an hour earlier, explains nothing.
     #[test]
     fn old_observations_are_no_steps() {
         let (first, second) = (epoch(1, 1), epoch(2, 2));
@@ -755,7 +755,7 @@ mod tests {
         ];
         let all = changes(&BTreeMap::from([(3, n3), (4, n4.clone())]), false);
         assert_eq!((all[2].previous(), all[2].cause().map(|step| step.by)), (Some(2), Some(4)));
-        // All have started since: that is why nobody leads who led before.
+        // All nodes have started since, so the leader before no longer leads.
         let n3 = vec![Note::started(WallTime(32), false), entry(35, Event::Opened { epoch: third })];
         let all = changes(&BTreeMap::from([(3, n3), (4, n4[..1].to_vec())]), false);
         assert_eq!(all[1].cause().map(|step| (step.by, step.entry.event.as_ref())), Some((3, "started")));
