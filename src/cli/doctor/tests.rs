@@ -418,7 +418,7 @@ fn this_machine_has_the_wrong_clock_if_all_others_have_the_same_rate() {
         is(&rates(passed), Severity::Note, "own_clock", &[]);
         assert!(only(&rates(passed)).text.contains(how), "{}", only(&rates(passed)).text);
     }
-    // Clocks that differ from each other are wrong wherever this machine's clock is.
+    // Clocks that differ from each other cannot all be right, whatever this machine's clock shows.
     for passed in
         [[2_000_000, 2_009_000, 2_000_000], [2_000_000, 3_000_000, 4_000_000], [100_000, 101_000, 100_000]]
     {
