@@ -127,7 +127,7 @@ impl Chronicle {
         self.write_entries(&entries);
     }
 
-    fn write_entries(&mut self, entries: &[Note]) {
+    fn write_entries(&mut self, entries: &[Arc<Note>]) {
         entries.iter().for_each(|entry| self.write(Line::Leadership(entry.line())));
     }
 
@@ -146,7 +146,7 @@ impl Chronicle {
         }
     }
 
-    pub fn entries(&mut self) -> Arc<Vec<Note>> {
+    pub fn entries(&self) -> Vec<Arc<Note>> {
         self.book.entries()
     }
 

@@ -283,8 +283,7 @@ pub struct Explained {
     pub contenders: Vec<ContenderShown>,
     /// Stated only by the leader: its successor if it dies, then the successor of that node, and so on.
     pub succession: Vec<HeirShown>,
-    #[serde(with = "shared")]
-    pub entries: Arc<Vec<Note>>,
+    pub entries: Vec<Arc<Note>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,22 +302,6 @@ pub struct HeirShown {
     pub dead: Vec<u32>,
     pub next: Option<u32>,
     pub votes: usize,
-}
-
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::chronicle::Note;
-
-    pub fn serialize<S: Serializer>(entries: &Arc<Vec<Note>>, serializer: S) -> Result<S::Ok, S::Error> {
-        entries.as_slice().serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<Note>>, D::Error> {
-        Vec::deserialize(deserializer).map(Arc::new)
-    }
 }
 
 /// The values that every response states about the node, kept where any thread reads them without a call to the loop. Only the loop writes

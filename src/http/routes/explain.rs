@@ -17,9 +17,11 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Method;
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::chronicle::{Change, Note, NotedStep, changes, epoch_order, sentence, turn_shown};
+use crate::chronicle::{Change, NotedStep, changes, epoch_order, sentence, turn_shown};
 use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
@@ -55,7 +57,7 @@ pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest)
     let mut told = BTreeMap::from([(own.node, own)]);
     let mut silent = Vec::new();
     for (id, name, said) in others {
-        match said.and_then(|value| read(id, value)) {
+        match said.and_then(|explained| checked(id, explained)) {
             Ok(explained) => drop(told.insert(id, explained)),
             Err(why) => silent.push(json!({"id": id, "name": name, "why": why})),
         }
@@ -86,7 +88,7 @@ pub async fn call(State(context): State<Arc<Context>>, request: ClientRequest) -
     let mut silent = Vec::new();
     if !local {
         let target = format!("{}?level=local", request.path());
-        for (node, name, said) in ask(&context, &request, &target).await {
+        for (node, name, said) in ask::<Value>(&context, &request, &target).await {
             match said {
                 Ok(mut value) => {
                     let refused = value.get_mut("refused").and_then(Value::as_array_mut);
@@ -125,12 +127,12 @@ pub fn one_line(said: &str) -> String {
     said.replace(char::is_control, " ")
 }
 
-/// Returns the answer of each other node, as JSON.
-pub async fn ask(
+/// Returns the answer of each other node.
+pub async fn ask<Told: DeserializeOwned>(
     context: &Context,
     request: &ClientRequest,
     target: &str,
-) -> Vec<(u32, String, Result<Value, String>)> {
+) -> Vec<(u32, String, Result<Told, String>)> {
     let question = Question {
         method: Method::GET,
         target,
@@ -142,22 +144,40 @@ pub async fn ask(
     };
     let said = ask_others(context, &question, |_, _| ()).await;
     let parsed = said.into_iter().map(|(member, said)| {
-        let value = said.map_err(|silence| silence.why).and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|_| "its answer is not JSON".to_string())
+        let told = said.map_err(|silence| silence.why).and_then(|bytes| {
+            serde_json::from_slice(&bytes)
+                .map_err(|_| "its answer is unreadable: does it run another version?".to_string())
         });
-        (member.id.0, member.name, value)
+        (member.id.0, member.name, told)
     });
     parsed.collect()
 }
 
 /// Rejects the answer of another node at this node's address.
 /// While nodes change addresses, one of them may answer where another one is expected.
-fn read(id: u32, value: Value) -> Result<Explained, String> {
-    let explained: Explained = serde_json::from_value(value)
-        .map_err(|_| "its answer is unreadable: does it run an older version?".to_string())?;
+fn checked(id: u32, explained: Explained) -> Result<Explained, String> {
     match explained.node == id {
         true => Ok(explained),
         false => Err(format!("node {} answered at its address", explained.node)),
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    changes: OneByOne<'a>,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+/// A thousand changes as JSON values would take megabytes, so each one is written before the next one is made.
+struct OneByOne<'a> {
+    told: &'a Told<'a>,
+    changes: Vec<Change>,
+}
+
+impl Serialize for OneByOne<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.changes.iter().map(|change| self.told.change(change)))
     }
 }
 
@@ -168,12 +188,13 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn document(&self, most: usize, silent: Vec<Value>) -> Value {
-        let entries = self.told.iter().map(|(id, told)| (*id, told.entries.to_vec())).collect();
+    fn document(&self, most: usize, silent: Vec<Value>) -> impl Serialize + '_ {
+        let entries = self.told.iter().map(|(id, told)| (*id, told.entries.clone())).collect();
         let sides = self.context.setup.settings.mode == Mode::Available;
         let mut changes = changes(&entries, sides);
         let since = changes.pop().unwrap_or_default();
-        let newest: Vec<Value> = changes.iter().rev().take(most).map(|change| self.change(change)).collect();
+        changes.reverse();
+        changes.truncate(most);
         // If two nodes say that they lead, the one with the greater epoch is right, and the other one learns of it.
         let leads = |told: &&Explained| told.leader == Some(told.node) && self.is_of_a_member(&told.epoch);
         let leader = self.told.values().filter(leads).max_by_key(|told| epoch_order(&told.epoch));
@@ -181,7 +202,7 @@ impl Told<'_> {
         let advice = self.told.values().filter_map(|told| {
             Some(json!({"id": told.node, "name": self.name(told.node), "says": told.advice.as_ref()?}))
         });
-        json!({
+        let rest = json!({
             "leader": leader.map(|told| json!({"id": told.node, "name": self.name(told.node), "epoch": told.epoch})),
             "needed": leader.or(self.told.values().next()).map(|told| told.needed),
             "nobody_leads_because": advice.collect::<Vec<_>>(),
@@ -189,10 +210,10 @@ impl Told<'_> {
             "next": leader.map(|told| self.next(told)).unwrap_or_default(),
             "contenders": leader.map(|told| &told.contenders),
             "as_seen": self.as_seen(),
-            "changes": newest,
             "since": self.steps(&since),
             "silent": silent,
-        })
+        });
+        Document { changes: OneByOne { told: self, changes }, rest }
     }
 
     /// The leader's answer alone predicts the succession: a follower does not know which nodes are behind (P58).
@@ -222,7 +243,7 @@ impl Told<'_> {
             let knows_since = entries.first().map(|entry| store::date_text(entry.at));
             json!({
                 "id": id, "name": name, "leader": leader, "epoch": epoch, "heir": heir, "reaches": reaches,
-                "knows_since": knows_since, "journal_lost": entries.iter().any(Note::tells_of_a_loss),
+                "knows_since": knows_since, "journal_lost": entries.iter().any(|entry| entry.tells_of_a_loss()),
             })
         };
         self.told.values().map(seen).collect()

@@ -3,6 +3,7 @@
 //! had arrived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use eldest::chronicle::{Book, Change, Note, NotedStep, changes};
 use eldest::protocol::{Cause, Event, HandOverReason, Message};
@@ -18,7 +19,7 @@ struct Journal {
     id: NodeId,
     book: Book,
     /// What is in the file.
-    written: Vec<Note>,
+    written: Vec<Arc<Note>>,
     /// The epoch that the process follows, and when a beat of it came last.
     heard: Option<(Epoch, Time)>,
     /// The epoch that the machine approved or followed last.
@@ -28,7 +29,7 @@ struct Journal {
 }
 
 impl Journal {
-    fn entries(&self) -> Vec<Note> {
+    fn entries(&self) -> Vec<Arc<Note>> {
         self.written.iter().cloned().chain(self.book.unnoted()).collect()
     }
 }
@@ -52,7 +53,7 @@ impl Story {
         let before = self.journals.remove(&machine);
         let turned_to = before.as_ref().and_then(|before| before.turned_to);
         let mut written = before.map_or(Vec::new(), |before| before.written);
-        written.push(started);
+        written.push(started.into());
         self.journals.insert(machine, Journal { id, book, written, heard: None, turned_to, led: None });
     }
 
@@ -103,7 +104,7 @@ impl Story {
             _ => {}
         }
         let noted = journal.book.note(now, event, last, promised);
-        journal.written.extend(noted.iter().filter_map(|entry| Note::parse(&entry.line())));
+        journal.written.extend(noted.iter().filter_map(|entry| Note::parse(&entry.line()).map(Arc::new)));
         Ok(())
     }
 

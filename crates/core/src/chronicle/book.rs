@@ -21,9 +21,8 @@ const LONGEST_WAIT: Span = Span::millis(3_600_000);
 
 #[derive(Debug)]
 pub struct Book {
-    entries: VecDeque<Note>,
-    /// A copy of all entries, shared by all queries until the next entry.
-    shown: Option<Arc<Vec<Note>>>,
+    /// Shared with the queries that show them.
+    entries: VecDeque<Arc<Note>>,
     /// The answers since the last leader was found, without their times. With a new leader they begin again: an objection to the
     /// next candidate is news, even if an earlier candidate met the same objection.
     said: BTreeSet<String>,
@@ -40,7 +39,7 @@ struct Recurring {
     noted: Time,
     wait: Span,
     /// The newest one since then.
-    unnoted: Option<Note>,
+    unnoted: Option<Arc<Note>>,
 }
 
 impl Book {
@@ -49,20 +48,19 @@ impl Book {
     pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, now: Now, is_new: bool) -> (Book, Note) {
         let mut book = Book {
             entries: VecDeque::new(),
-            shown: None,
             said: BTreeSet::new(),
             leaderless_since: Some(now.mono),
             recurring: BTreeMap::new(),
         };
-        lines.into_iter().filter_map(Note::parse).for_each(|entry| book.keep(entry));
+        lines.into_iter().filter_map(Note::parse).for_each(|entry| book.keep(entry.into()));
         let lost = book.entries.is_empty() && !is_new;
         let started = Note { up_us: Some(now.mono.0), ..Note::started(now.wall, lost) };
-        book.keep(started.clone());
+        book.keep(Arc::new(started.clone()));
         (book, started)
     }
 
     /// Notes an event of a node that has this log and this promise. Returns the entries to be written to the file.
-    pub fn note(&mut self, now: Now, event: &Event, last: Position, promised: Epoch) -> Vec<Note> {
+    pub fn note(&mut self, now: Now, event: &Event, last: Position, promised: Epoch) -> Vec<Arc<Note>> {
         let Some(entry) = Note::of(now.wall, event) else { return Vec::new() };
         let mut entry = Note { up_us: Some(now.mono.0), ..entry.with_standing(last, promised) };
         match event {
@@ -92,18 +90,18 @@ impl Book {
             true => self.recurring.clear(),
             false => self.recurring.values_mut().for_each(|recurring| recurring.unnoted = None),
         }
-        entries.push(entry);
+        entries.push(entry.into());
         entries.iter().for_each(|entry| self.keep(entry.clone()));
         entries
     }
 
     /// Notes an event that may repeat: an observation of the node or of its driver, or an attempt. Returns the entries for the file.
-    pub fn observe(&mut self, now: Now, entry: Note) -> Vec<Note> {
-        let entry = Note { up_us: Some(now.mono.0), ..entry };
+    pub fn observe(&mut self, now: Now, entry: Note) -> Vec<Arc<Note>> {
+        let entry = Arc::new(Note { up_us: Some(now.mono.0), ..entry });
         let kind = (entry.event.to_string(), entry.node);
         let wait = match self.recurring.get_mut(&kind) {
             Some(known) if now.mono.since(known.noted) < known.wait => {
-                (known.unnoted, self.shown) = (Some(entry), None);
+                known.unnoted = Some(entry);
                 return Vec::new();
             }
             Some(known) => Span(known.wait.0 * 2).min(LONGEST_WAIT),
@@ -115,19 +113,16 @@ impl Book {
     }
 
     /// The newest repeated event of each kind that is not noted yet, in the order in which they happened.
-    pub fn unnoted(&self) -> Vec<Note> {
+    pub fn unnoted(&self) -> Vec<Arc<Note>> {
         let unnoted = self.recurring.values().filter_map(|recurring| recurring.unnoted.clone());
-        let mut unnoted: Vec<Note> = unnoted.collect();
+        let mut unnoted: Vec<Arc<Note>> = unnoted.collect();
         unnoted.sort_by_key(|entry| entry.up_us);
         unnoted
     }
 
-    /// Returns all entries, including those that are not noted yet. They are copied once for all queries.
-    pub fn entries(&mut self) -> Arc<Vec<Note>> {
-        if self.shown.is_none() {
-            self.shown = Some(Arc::new(self.entries.iter().cloned().chain(self.unnoted()).collect()));
-        }
-        self.shown.clone().unwrap_or_default()
+    /// Returns all entries, including those that are not noted yet.
+    pub fn entries(&self) -> Vec<Arc<Note>> {
+        self.entries.iter().cloned().chain(self.unnoted()).collect()
     }
 
     /// Returns whether this answer is new. Claims have a new epoch each time, which does not make an answer new.
@@ -139,12 +134,11 @@ impl Book {
         self.said.insert(format!("{event} {node:?} {cause:?} {instead:?}"))
     }
 
-    fn keep(&mut self, entry: Note) {
+    fn keep(&mut self, entry: Arc<Note>) {
         if self.entries.len() >= ENTRIES_MOST {
             self.entries.pop_front();
         }
         self.entries.push_back(entry);
-        self.shown = None;
     }
 }
 
@@ -166,7 +160,7 @@ mod tests {
         Event::Suspected { leader: NodeId(leader), cause, silent: Span::ZERO, patience: Span::ZERO }
     }
 
-    fn note(book: &mut Book, now: Now, event: &Event) -> Option<Note> {
+    fn note(book: &mut Book, now: Now, event: &Event) -> Option<Arc<Note>> {
         book.note(now, event, Position::default(), Epoch::ZERO).pop()
     }
 
@@ -241,13 +235,13 @@ mod tests {
         for second in 0..2 * ENTRIES_MOST as u64 {
             note(&mut book, at(second), &Event::Opened { epoch: epoch(second) });
         }
-        let lines: Vec<String> = book.entries().iter().map(Note::line).collect();
+        let lines: Vec<String> = book.entries().iter().map(|entry| entry.line()).collect();
         assert_eq!(lines.len(), ENTRIES_MOST);
         let torn = ["{\"at\":\"2023", &started.line()];
-        let (mut again, _) = Book::open(lines.iter().map(String::as_str).chain(torn), at(9), false);
+        let (again, _) = Book::open(lines.iter().map(String::as_str).chain(torn), at(9), false);
         let entries = again.entries();
         assert_eq!(entries.len(), ENTRIES_MOST);
-        assert_eq!(entries[ENTRIES_MOST - 2], started, "what is no entry is left out");
+        assert_eq!(*entries[ENTRIES_MOST - 2], started, "what is no entry is left out");
         assert_eq!(entries[ENTRIES_MOST - 1].event, "started");
         assert_eq!(entries[ENTRIES_MOST - 1].cause, None);
         let (_, lost) = Book::open([], at(9), false);

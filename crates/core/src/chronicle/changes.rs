@@ -15,6 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ pub struct NotedStep {
     #[serde(skip)]
     ends: Option<Order>,
     #[serde(flatten)]
-    pub entry: Note,
+    pub entry: Arc<Note>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,7 +180,7 @@ impl NotedStep {
 
 /// Returns the changes, oldest first. The last one has no epoch and holds what has happened since, which may be nothing. An epoch
 /// that no entry shows as led is no change: nodes may have claimed it without success. `sides`: several nodes may lead at once.
-pub fn changes(nodes: &BTreeMap<u32, Vec<Note>>, sides: bool) -> Vec<Change> {
+pub fn changes(nodes: &BTreeMap<u32, Vec<Arc<Note>>>, sides: bool) -> Vec<Change> {
     let follows = nodes.values().flatten().filter(|entry| entry.begins_to_follow());
     let led = follows.filter_map(|entry| order(entry.epoch.as_deref()?));
     let mut story =
@@ -211,7 +212,7 @@ struct Story {
 
 impl Story {
     /// Adds the entries of one node.
-    fn hear(&mut self, by: u32, entries: &[Note]) {
+    fn hear(&mut self, by: u32, entries: &[Arc<Note>]) {
         // The epoch that was led and that the node has turned to last.
         let mut turned_to = None;
         // The same epoch, until the node gives up its leader or turns to a candidate.
@@ -291,7 +292,7 @@ fn recent(open: Vec<NotedStep>, end: WallTime) -> impl Iterator<Item = NotedStep
 }
 
 /// The entries in the order in which they happened. A repeated observation may be noted later than an event that came after it.
-fn in_order(entries: &[Note]) -> Vec<Note> {
+fn in_order(entries: &[Arc<Note>]) -> Vec<Arc<Note>> {
     let mut entries = entries.to_vec();
     for process in entries.chunk_by_mut(|_, next| next.event != "started") {
         // Earlier versions did not note the time since the machine started.
@@ -304,7 +305,7 @@ fn in_order(entries: &[Note]) -> Vec<Note> {
 
 /// The time of each entry by the wall clock of its node as it was set last. The time since the machine started tells what a clock that
 /// was set forward or back would have shown. No entry comes after the next one.
-fn placed(entries: &[Note]) -> Vec<WallTime> {
+fn placed(entries: &[Arc<Note>]) -> Vec<WallTime> {
     let mut later: Option<(WallTime, Option<u64>)> = None;
     let mut times: Vec<WallTime> = Vec::with_capacity(entries.len());
     for entry in entries.iter().rev() {
@@ -342,6 +343,11 @@ mod tests {
     use super::*;
     use crate::protocol::{Event, HandOverReason};
     use crate::types::{Epoch, NodeId, Span};
+
+    fn changes(nodes: &BTreeMap<u32, Vec<Note>>, sides: bool) -> Vec<Change> {
+        let shared = |entries: &Vec<Note>| entries.iter().cloned().map(Arc::new).collect();
+        super::changes(&nodes.iter().map(|(node, entries)| (*node, shared(entries))).collect(), sides)
+    }
 
     fn entry(at: u64, event: Event) -> Note {
         Note::of(WallTime(at), &event).expect("it is about who leads")
