@@ -10,6 +10,7 @@
 //! it.
 
 mod args;
+mod compare;
 mod consent;
 mod course;
 mod order;
@@ -58,34 +59,52 @@ pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
     if !args.yes && !consent::can_be_typed(&args.output) {
         return Err(Failure::NotConfirmed { what: meaning });
     }
-    let cluster = gather(&args.target).await?;
-    let place = match args.kind {
-        BreakKind::Restore if cluster.view.leader.is_none() => {
-            let what = "there is no leader to take a backup of; see `eldest why`".to_string();
-            return Err(Failure::NotNow { what });
-        }
-        BreakKind::Restore => None,
-        _ => Some(DrillPlace::of(&cluster, &args.target)?),
-    };
+    let (name, mut subject) = Subject::now(args).await?;
     if !args.yes {
-        consent::typed(meaning, &cluster.view.cluster)?;
+        consent::typed(meaning, &name)?;
+        // A person may take minutes, and the cluster has changed in the meantime.
+        (_, subject) = Subject::now(args).await?;
     }
     let file = args.report.as_deref().map(ReportFile::create).transpose()?;
-    let (json, text, wrong) = match place {
-        Some(place) => {
+    let (json, text, wrong) = match subject {
+        Subject::Leader(place) => {
             let report = drill(args, &place).await?;
             (report.json(), report.text(), report.wrong().len())
         }
-        None => {
+        Subject::Backup => {
             let report = restore::run(args, &client(&args.target, &args.target.url)?).await?;
             (report.json(), report.text(), report.wrong.len())
         }
     };
+    // The report is shown first, so that a full disk does not lose it, and kept even if its reader has gone.
+    let shown = args.output.show(&json, |_| text);
     if let Some(file) = file {
         file.write(&json)?;
     }
-    args.output.show(&json, |_| text)?;
+    shown?;
     if wrong == 0 { Ok(()) } else { Err(Failure::Unwell { count: wrong }) }
+}
+
+/// The subject of a drill: the leader to take away, or the cluster's backup.
+enum Subject {
+    Leader(DrillPlace),
+    Backup,
+}
+
+impl Subject {
+    /// The name of the cluster, and the subject. Fails if the cluster is not ready for the drill at this moment.
+    async fn now(args: &DrillArgs) -> Result<(String, Subject), Failure> {
+        let cluster = gather(&args.target).await?;
+        let subject = match args.kind {
+            BreakKind::Restore if cluster.view.leader.is_none() => {
+                let what = "there is no leader to take a backup of; see `eldest why`".to_string();
+                return Err(Failure::NotNow { what });
+            }
+            BreakKind::Restore => Subject::Backup,
+            _ => Subject::Leader(DrillPlace::of(&cluster, &args.target)?),
+        };
+        Ok((cluster.view.cluster, subject))
+    }
 }
 
 async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Failure> {

@@ -1,7 +1,7 @@
 //! `eldest drill` on real nodes: by commands, by hand, and interrupted.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{Call, Cluster, watch_for};
+use crate::harness::{Call, Cluster, Plan, SmallDisk, watch_for};
+use crate::roles::{acquire, grant};
+use crate::wall_clock::Clocks;
 
 const SHORT: &str = "300ms";
 
@@ -21,6 +23,8 @@ struct Drill {
     child: Child,
     out: PathBuf,
     err: PathBuf,
+    /// Its folder for temporary files.
+    temp: PathBuf,
     /// The number of bytes of stderr that were read.
     heard: usize,
 }
@@ -38,6 +42,12 @@ impl Drill {
     }
 
     fn start_slowly(cluster: &Cluster, words: &[&str], settle: &str) -> Drill {
+        let temp = cluster.folder().join("temp");
+        fs::create_dir_all(&temp).expect("a folder");
+        Drill::start_in(cluster, words, settle, temp)
+    }
+
+    fn start_in(cluster: &Cluster, words: &[&str], settle: &str, temp: PathBuf) -> Drill {
         // This test may run under `nohup`, which ignores SIGHUP, and an ignored signal is inherited.
         let mut command = Command::new("env");
         command
@@ -48,8 +58,9 @@ impl Drill {
         let path = |name: &str| cluster.folder().join(format!("drill.{name}"));
         let (out, err) = (path("out"), path("err"));
         let file = |path: &PathBuf| File::create(path).expect("a file");
+        command.env("TMPDIR", &temp);
         command.stdin(Stdio::null()).stdout(file(&out)).stderr(file(&err));
-        Drill { child: command.spawn().expect("the binary runs"), out, err, heard: 0 }
+        Drill { child: command.spawn().expect("the binary runs"), out, err, temp, heard: 0 }
     }
 
     /// Waits until the drill prints this to stderr, after the part that was already read.
@@ -82,8 +93,22 @@ impl Drill {
         let status = timeout(ENDS_WITHIN, ending).await.expect("it ends");
         let read = |path: &PathBuf| fs::read_to_string(path).expect("text");
         let (out, err) = (read(&self.out), read(&self.err));
+        leaves_nothing(&self.temp, &err);
         (status.code(), serde_json::from_str(&out).unwrap_or_default(), err)
     }
+}
+
+/// Neither a scratch folder nor a process that runs in one is left.
+fn leaves_nothing(temp: &Path, err: &str) {
+    let entries = fs::read_dir(temp).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let is_scratch = |path: &PathBuf| path.to_string_lossy().contains("/eldest-drill-");
+    let left: Vec<PathBuf> = entries.filter(is_scratch).collect();
+    assert_eq!(left, Vec::<PathBuf>::new(), "{err}");
+    // The link of a process in a removed folder still begins with the path of that folder.
+    let processes = fs::read_dir("/proc").expect("/proc");
+    let folders = processes.filter_map(|entry| fs::read_link(entry.ok()?.path().join("cwd")).ok());
+    let inside: Vec<PathBuf> = folders.filter(|folder| folder.starts_with(temp)).collect();
+    assert_eq!(inside, Vec::<PathBuf>::new(), "{err}");
 }
 
 fn is_well((code, report, err): &(Option<i32>, Value, String), kind: &str, node: u32) {
@@ -185,9 +210,68 @@ async fn a_restore_that_is_broken_off_leaves_nothing() {
         assert!(code == Some(expected) || code == Some(0), "{code:?} {err}");
         let folder = err.split("starting a node in ").nth(1).and_then(|rest| rest.lines().next());
         let folder = folder.expect("the folder is named");
-        assert!(!std::path::Path::new(folder).exists(), "{folder}");
+        assert!(!Path::new(folder).exists(), "{folder}");
         is_clean(&cluster).await;
     }
+}
+
+#[tokio::test]
+async fn a_restore_in_available_mode() {
+    let config =
+        "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"\n";
+    let cluster = Plan::new(1).config(config).start().await;
+    cluster.write_doc("ours", 7).await;
+    let (code, report, err) = Drill::start(&cluster, &["restore"]).ends().await;
+    assert_eq!(
+        (code, &report["wrong"], &report["mode"]),
+        (Some(0), &json!([]), &json!("available")),
+        "{err}"
+    );
+    is_clean(&cluster).await;
+}
+
+#[tokio::test]
+async fn a_cluster_whose_clock_is_ahead() {
+    let Some(clocks) = Clocks::new() else { return };
+    clocks.set(1, 60 * 60);
+    let cluster = Plan::new(1).launchers(clocks.launchers(1)).start().await;
+    // The token of this grant is later than every clock of the scratch node.
+    grant(&cluster.answer(1, acquire("ahead", "me", 60_000)).await.expect(200));
+    let (code, report, err) = Drill::start(&cluster, &["restore"]).ends().await;
+    assert_eq!((code, &report["wrong"]), (Some(0), &json!([])), "{report}{err}");
+}
+
+#[tokio::test]
+async fn a_caller_that_may_not_write() {
+    let config = "admin_token = \"admin-token-of-the-tests-0123456789\"\nanonymous = \"read *\"\n";
+    let cluster = Plan::new(1).config(config).start().await;
+    let (code, _, err) = Drill::start(&cluster, &["restore"]).ends().await;
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("\"unauthorized\"") && !err.contains("could not be removed"), "{err}");
+    is_clean(&cluster).await;
+}
+
+#[tokio::test]
+async fn a_disk_without_room() {
+    let cluster = Cluster::of(1).await;
+    let Some(disk) = SmallDisk::mount(&cluster.folder().join("small"), 1) else { return };
+    // The first backup fits, and three more of its size do not.
+    let large = Call::put("/v1/docs/large").json(&json!("x".repeat(400 << 10)));
+    cluster.answer(cluster.leader().await, large).await.expect(201);
+    let (code, _, err) = Drill::start_in(&cluster, &["restore"], SHORT, disk.path()).ends().await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(
+        err.contains("set TMPDIR to a folder with more room") && !err.contains("starting a node"),
+        "{err}"
+    );
+    is_clean(&cluster).await;
+    // A report that cannot be kept is shown all the same.
+    disk.fill();
+    let file = disk.path().join("restore.json");
+    let words = ["restore", "--report", file.to_str().expect("text")];
+    let (code, report, err) = Drill::start(&cluster, &words).ends().await;
+    assert_eq!((code, &report["wrong"]), (Some(1), &json!([])), "{err}");
+    assert!(err.contains("restore.json: ") && !file.exists(), "{err}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ fn check(line: &str, cluster: &str) -> Result<(), Failure> {
     if line.trim() == cluster {
         return Ok(());
     }
-    Err(Failure::NotConfirmed { what: "that is not the name of the cluster" })
+    Err(Failure::Usage { what: format!("this cluster is {cluster}; nothing was done") })
 }
 
 #[cfg(test)]
@@ -35,6 +35,7 @@ mod tests {
         for line in ["", "\n", "y\n", "yes\n", "prod2\n", "PROD\n"] {
             let refused = check(line, "prod").expect_err(line);
             assert_eq!(refused.code(), 2, "{line}");
+            assert_eq!(refused.to_string(), "this cluster is prod; nothing was done", "{line}");
         }
     }
 }

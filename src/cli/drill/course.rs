@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
-    /// Counted from the beginning of the drill.
+    /// The time since the beginning of the drill.
     pub at_ms: u64,
     pub says: String,
 }
@@ -31,8 +31,9 @@ pub struct Outcome {
     pub another_led: bool,
     /// `None` if no node had to be brought back.
     pub is_back: Option<bool>,
-    /// How often a node said that it leads after a newer leader had said so.
-    pub led_at_once: u64,
+    /// The number of times that a node said that it leads after a newer leader had said so. `None` if no node has
+    /// answered at `/leader`.
+    pub led_at_once: Option<u64>,
 }
 
 #[derive(Debug)]

@@ -64,7 +64,8 @@ pub struct DrillReport {
     writes: Kept,
     writes_at_the_node: Kept,
     role: Role,
-    led_at_once: u64,
+    /// Null if it was not checked.
+    led_at_once: Option<u64>,
     changes: Vec<LeaderChange>,
     events: Vec<Event>,
 }
@@ -138,15 +139,28 @@ impl DrillReport {
             "role       held by several for {held_by_several_ms} ms; longest time without a holder \
                 {longest_without_holder_ms} ms; changed hands {changed_hands} times"
         ));
-        lines.push(format!("leases     {} answers of a former leader that it still leads", self.led_at_once));
+        lines.push(match self.led_at_once {
+            Some(count) => format!("leases     {count} answers of a former leader that it still leads"),
+            None => "leases     not checked: no node answered at /leader".to_string(),
+        });
         match self.wrong.as_slice() {
-            [] => lines.push(
-                "ok         no acknowledged write was lost, and neither the cluster nor the role had two leaders at once"
-                    .to_string(),
-            ),
+            [] => lines.push(format!("ok         no acknowledged write was lost, {}", self.well_led())),
             wrong => lines.extend(wrong.iter().map(|wrong| format!("wrong      {wrong}"))),
         }
         clean(&lines.join("\n"))
+    }
+}
+
+impl DrillReport {
+    /// The statement about leaders in a report without a wrong result.
+    fn well_led(&self) -> &'static str {
+        match self.led_at_once {
+            _ if self.mode == "available" => {
+                "and the role had one holder at a time; in available mode each side of a partition has a leader"
+            }
+            None => "and the role had one holder at a time; whether two nodes led at once was not checked",
+            Some(_) => "and neither the cluster nor the role had two leaders at once",
+        }
     }
 }
 
@@ -200,7 +214,10 @@ fn wrong(place: &DrillPlace, outcome: &Outcome, tally: &Tally, kept: &AllKept) -
         (unread > 0, format!("{unread} documents could not be read at the end, so their content is unknown")),
         (!tally.held_by_several.is_zero(), "a role had several holders at the same time".to_string()),
         // In available mode each side of a partition has a leader.
-        (outcome.led_at_once > 0 && place.mode != "available", "two nodes led at the same time".to_string()),
+        (
+            outcome.led_at_once > Some(0) && place.mode != "available",
+            "two nodes led at the same time".to_string(),
+        ),
         (!outcome.another_led, "no other node led and accepted writes in time".to_string()),
         (outcome.is_back == Some(false), "the node did not come back in time".to_string()),
     ];
@@ -235,9 +252,38 @@ mod tests {
         );
         let alone = Outcome { another_led: false, is_back: Some(false), ..Outcome::default() };
         assert_eq!(wrong(&place("safe"), &alone, &tally, &kept).len(), 2);
-        let two = Outcome { led_at_once: 1, ..outcome() };
+        let two = Outcome { led_at_once: Some(1), ..outcome() };
         assert_eq!(wrong(&place("safe"), &two, &tally, &kept), ["two nodes led at the same time"]);
         assert_eq!(wrong(&place("available"), &two, &tally, &kept), Vec::<String>::new());
+    }
+
+    fn report(mode: &str, outcome: Outcome) -> DrillReport {
+        let (tally, kept) = (Tally::new(), AllKept::default());
+        DrillReport::new(BreakKind::Freeze, &place(mode), outcome, &tally, kept, Vec::new())
+    }
+
+    #[test]
+    fn the_last_line_says_what_was_checked() {
+        let checked = Outcome { led_at_once: Some(0), ..outcome() };
+        for (mode, outcome, expected) in [
+            (
+                "safe",
+                checked,
+                "ok         no acknowledged write was lost, and neither the cluster nor the role",
+            ),
+            ("safe", outcome(), "whether two nodes led at once was not checked"),
+            ("available", outcome(), "in available mode each side of a partition has a leader"),
+            (
+                "safe",
+                Outcome { led_at_once: Some(1), ..outcome() },
+                "wrong      two nodes led at the same time",
+            ),
+        ] {
+            let text = report(mode, outcome).text();
+            assert!(text.lines().last().is_some_and(|line| line.contains(expected)), "{text}");
+        }
+        let text = report("safe", outcome()).text();
+        assert!(text.contains("\nleases     not checked: no node answered at /leader\n"), "{text}");
     }
 
     #[test]

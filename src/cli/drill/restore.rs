@@ -7,15 +7,17 @@
 //! The document is acknowledged before the backup begins, so it has to be in it. Whatever ends the drill, the document,
 //! the node and its folder are removed.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep;
 
 use super::args::DrillArgs;
+use super::compare::{Compared, compare_files};
 use super::scratch::Scratch;
 use super::writers::is_removed;
 use crate::cli::backup::take_to;
@@ -25,20 +27,12 @@ use crate::cli::out::{clean, note};
 use crate::cli::restore::{WITHIN, pieces};
 use crate::cli::signals::Signals;
 use crate::cli::span::millis;
-use crate::client::{Client, If, random_id};
-use crate::store::entry_in;
+use crate::client::{CallError, Client, Error, If, random_id};
+use crate::storage::node::backup::BackupHead;
+use crate::store::TOKEN_FLOOR_MOST;
 
-/// What became of the rows of the backup.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Compared {
-    same: u64,
-    /// Missing, added or changed by the restore.
-    differ: u64,
-    /// Documents that expire: with time, or with a lease that the other node does not have.
-    not_compared: u64,
-    first_difference: Option<String>,
-    has_marker: bool,
-}
+/// A write without an answer may still be on its way for about as long as a node keeps a call.
+const LATE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
 pub struct RestoreReport {
@@ -50,196 +44,235 @@ pub struct RestoreReport {
     bytes: u64,
     backup_ms: u64,
     start_ms: u64,
-    restore_ms: u64,
-    compared: Compared,
+    /// `None` if the node refused the backup.
+    restore_ms: Option<u64>,
+    compared: Option<Compared>,
     pub wrong: Vec<String>,
 }
 
 pub async fn run(args: &DrillArgs, client: &Client) -> Result<RestoreReport, Failure> {
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
-    let key = format!("drill/{}/restore", &random_id()[..8]);
     let mut scratch = Scratch::prepare()?;
-    let ended = tokio::select! {
-        ended = course(args, client, &key, &mut scratch) => ended,
+    let mut marker = Marker::write(client, format!("drill/{}/restore", &random_id()[..8]));
+    let mut interrupted = None;
+    let mut ended = tokio::select! {
+        ended = course(args, &mut marker, &mut scratch) => ended,
         signal = signals.next() => {
-            note("the drill was interrupted; cleaning up (a second signal ends it at once)");
+            interrupted = Some(interrupted_by(signal));
             Err(Failure::BrokenOff { signal })
         }
     };
     // The copy of the data goes first, and no signal interrupts that.
-    scratch.end().await?;
-    let is_gone = tokio::select! {
-        is_gone = is_removed(client, &key) => is_gone,
-        _ = signals.next() => false,
+    let folder = scratch.folder.clone();
+    if let Err(failure) = scratch.end().await {
+        let what = format!("all data of the cluster are still in {}; remove it: {failure}", folder.display());
+        note(&what);
+        if let Ok(report) = &mut ended {
+            report.wrong.push(what);
+        }
+    }
+    let key = marker.key.clone();
+    let removal = marker.remove(client);
+    tokio::pin!(removal);
+    let is_gone = loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                if interrupted.replace(signal).is_some() {
+                    break false;
+                }
+                interrupted_by(signal);
+            }
+            is_gone = &mut removal => break is_gone,
+        }
     };
     if !is_gone {
         note(&format!("{key} could not be removed: eldest doc delete {key}"));
     }
-    ended
+    match interrupted {
+        Some(signal) => Err(Failure::BrokenOff { signal }),
+        None => ended,
+    }
+}
+
+fn interrupted_by(signal: i32) -> i32 {
+    note("the drill was interrupted; cleaning up (a second signal ends it at once)");
+    signal
+}
+
+/// The document that has to be in the backup. Its write runs in a task of its own, because a write that is broken off
+/// may take effect after the removal.
+struct Marker {
+    key: String,
+    write: Option<JoinHandle<Result<String, Error>>>,
+    is_refused: bool,
+    is_in_doubt: bool,
+}
+
+impl Marker {
+    fn write(client: &Client, key: String) -> Marker {
+        let (client, of_task) = (client.clone(), key.clone());
+        let write =
+            tokio::spawn(
+                async move { client.put_doc(&of_task, &"written before the backup", If::Absent).await },
+            );
+        Marker { key, write: Some(write), is_refused: false, is_in_doubt: false }
+    }
+
+    /// Waits for the answer to the write.
+    async fn is_written(&mut self) -> Result<(), Failure> {
+        // The handle stays until there is an answer, so that this wait may be broken off.
+        let Some(write) = &mut self.write else { return Ok(()) };
+        let written = write.await;
+        self.write = None;
+        self.is_refused = matches!(written, Ok(Err(Error::Problem(_) | Error::Unavailable { .. })));
+        // A write that panicked has an unknown outcome, too.
+        self.is_in_doubt =
+            matches!(written, Err(_) | Ok(Err(Error::Indeterminate { .. } | Error::Strange { .. })));
+        match written {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(not_written(&self.key, error)),
+            Err(error) => {
+                Err(Failure::NotNow { what: format!("the write of {} broke off: {error}", self.key) })
+            }
+        }
+    }
+
+    /// Removes the document after its write has ended. If the outcome of the write is unknown, it may take effect
+    /// after the first removal, so there is a second one. Returns whether the document is gone.
+    async fn remove(mut self, client: &Client) -> bool {
+        // The course of the drill has reported the error, or was interrupted.
+        let _ = self.is_written().await;
+        let is_gone = is_removed(client, &self.key).await;
+        if !self.is_in_doubt {
+            // A caller that may not write may not remove either, and there is nothing to remove.
+            return is_gone || self.is_refused;
+        }
+        note(&format!("the outcome of a write is unknown; {} is removed again in {LATE_MAX:?}", self.key));
+        sleep(LATE_MAX).await;
+        is_removed(client, &self.key).await
+    }
+}
+
+/// A refusal keeps its exit code.
+fn not_written(key: &str, error: Error) -> Failure {
+    match error {
+        Error::Problem(problem) | Error::NotFound(problem) => Failure::Call(CallError::Refused(problem)),
+        error => Failure::NotNow { what: format!("cannot write {key}: {error}") },
+    }
 }
 
 async fn course(
     args: &DrillArgs,
-    client: &Client,
-    key: &str,
+    marker: &mut Marker,
     scratch: &mut Scratch,
 ) -> Result<RestoreReport, Failure> {
-    let failed =
-        |error: crate::client::Error| Failure::NotNow { what: format!("cannot write {key}: {error}") };
-    client.put_doc(key, &"written before the backup", If::Absent).await.map_err(failed)?;
+    marker.is_written().await?;
     let (taken, restored) = (scratch.folder.join("taken"), scratch.folder.join("restored"));
     let began = Instant::now();
     let head = take_to(&args.target, &taken).await?;
     let backup_ms = millis(began.elapsed());
     let bytes = fs::metadata(&taken).map_err(Failure::file(&taken))?.len();
+    scratch.has_room(bytes)?;
     note(&format!(
         "the backup has {} rows and {bytes} bytes; starting a node in {}",
         head.rows,
         scratch.folder.display()
     ));
     let began = Instant::now();
-    scratch.start(&head.mode, bytes, args.within).await?;
+    scratch.start(&head.mode, args.within).await?;
     let start_ms = millis(began.elapsed());
+    let report = RestoreReport::of(head, bytes, (backup_ms, start_ms));
     let began = Instant::now();
-    let (caller, path) = (scratch.target.caller()?, "/v1/restore?other_cluster=true");
-    let answer = caller.upload(&scratch.target.url[0], path, pieces(&taken)?, WITHIN).await?;
-    answered(&answer.taken()?)?;
+    if let Some(refused) = restore(scratch, &taken).await? {
+        return Ok(report.refused(&refused));
+    }
     let restore_ms = millis(began.elapsed());
+    scratch.still_runs()?;
     take_to(&scratch.target, &restored).await?;
-    let compared = compare(rows(&taken)?, rows(&restored)?, key);
-    let wrong = wrong(&compared, key);
-    let (cluster, mode, index, rows) = (head.cluster, head.mode, head.index, head.rows);
-    let drill = "restore";
-    Ok(RestoreReport {
-        drill,
-        cluster,
-        mode,
-        index,
-        rows,
-        bytes,
-        backup_ms,
-        start_ms,
-        restore_ms,
-        compared,
-        wrong,
-    })
+    let key = marker.key.clone();
+    let compared = spawn_blocking(move || compare_files(&taken, &restored, &key)).await;
+    let compared = compared.map_err(|error| Failure::NoRuntime(error.into()))??;
+    Ok(report.restored(restore_ms, compared, &marker.key))
 }
 
-/// A row of a backup that a restore has to keep.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
-    table: String,
-    key: String,
-    content: String,
-}
-
-/// A line of a backup as far as a restore keeps it. The revision (`at`) becomes a new one.
-#[derive(Debug, PartialEq, Eq)]
-enum BackupLine {
-    Row(Row),
-    EndsByItself,
-    /// The head, the end, and the last fencing token, which a restore may raise.
-    NotKept,
-}
-
-fn line(text: &str) -> BackupLine {
-    let Some((table, key, value)) = entry_in(text).filter(|(table, ..)| *table != "token") else {
-        return BackupLine::NotKept;
-    };
-    let mut value: Value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-    if let Some(members) = value.as_object_mut() {
-        members.remove("at");
-        if table == "doc" && members.keys().any(|name| name != "value") {
-            return BackupLine::EndsByItself;
-        }
-    }
-    BackupLine::Row(Row { table: table.to_string(), key, content: value.to_string() })
-}
-
-fn rows(path: &Path) -> Result<impl Iterator<Item = BackupLine> + use<>, Failure> {
-    let file = BufReader::new(File::open(path).map_err(Failure::file(path))?);
-    // Both files were checked as they came, so each line can be read.
-    Ok(file.lines().map_while(Result::ok).map(|text| line(&text)))
-}
-
-/// Walks through two backups, which have their rows in the same order.
-fn compare(
-    taken: impl Iterator<Item = BackupLine>,
-    restored: impl Iterator<Item = BackupLine>,
-    marker: &str,
-) -> Compared {
-    let mut compared = Compared::default();
-    let mut not_compared = 0;
-    let mut taken = taken
-        .inspect(|line| not_compared += u64::from(*line == BackupLine::EndsByItself))
-        .filter_map(BackupLine::row)
-        .peekable();
-    let mut restored = restored.filter_map(BackupLine::row).peekable();
-    loop {
-        let order = match (taken.peek(), restored.peek()) {
-            (None, None) => break,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(one), Some(other)) => (&one.table, &one.key).cmp(&(&other.table, &other.key)),
-        };
-        let one = if order.is_le() { taken.next() } else { None };
-        let other = if order.is_ge() { restored.next() } else { None };
-        let is_marker = |row: &Row| row.table == "doc" && row.key == marker;
-        compared.has_marker |= other.as_ref().is_some_and(is_marker);
-        if one == other {
-            compared.same += 1;
-        } else {
-            compared.differ += 1;
-            let row = one.or(other).map(|row| format!("{} {}", row.table, row.key));
-            compared.first_difference = compared.first_difference.take().or(row);
-        }
-    }
-    drop(taken);
-    Compared { not_compared, ..compared }
-}
-
-impl BackupLine {
-    fn row(self) -> Option<Row> {
-        match self {
-            BackupLine::Row(row) => Some(row),
-            BackupLine::EndsByItself | BackupLine::NotKept => None,
-        }
+/// Restores the backup on the scratch node. Returns the text of a refusal.
+async fn restore(scratch: &mut Scratch, taken: &Path) -> Result<Option<String>, Failure> {
+    // The clock of the cluster may be ahead of this machine's, and the node would refuse its tokens. No token of this
+    // node is ever used, so the greatest floor is a true one.
+    let path = format!("/v1/restore?other_cluster=true&token_floor={TOKEN_FLOOR_MOST}");
+    let caller = scratch.target.caller()?;
+    scratch.still_runs()?;
+    let sent = caller.upload(&scratch.target.url[0], &path, pieces(taken)?, WITHIN).await;
+    // An answer that did not come has its reason in the end of the node.
+    scratch.still_runs()?;
+    match sent?.taken() {
+        Ok(answer) => answered(&answer).map(|_| None),
+        Err(error) => is_finding(error).map(Some),
     }
 }
 
-fn wrong(compared: &Compared, key: &str) -> Vec<String> {
-    let first = compared.first_difference.as_deref().unwrap_or_default();
-    let all = [
-        (
-            compared.differ > 0,
-            format!("{} rows differ after the restore, the first is {first}", compared.differ),
-        ),
-        (!compared.has_marker, format!("{key} was acknowledged before the backup, and is not restored")),
-    ];
-    all.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect()
+/// A refusal is what the drill looks for, unless it says that the node cannot restore anything now.
+fn is_finding(error: CallError) -> Result<String, Failure> {
+    match error {
+        CallError::Refused(problem) if !matches!(problem.status, 421 | 429 | 503 | 504) => {
+            Ok(problem.to_string())
+        }
+        error => Err(error.into()),
+    }
 }
 
 impl RestoreReport {
+    fn of(head: BackupHead, bytes: u64, (backup_ms, start_ms): (u64, u64)) -> RestoreReport {
+        let BackupHead { cluster, mode, index, rows, .. } = head;
+        let (restore_ms, compared, wrong) = (None, None, Vec::new());
+        let drill = "restore";
+        RestoreReport {
+            drill,
+            cluster,
+            mode,
+            index,
+            rows,
+            bytes,
+            backup_ms,
+            start_ms,
+            restore_ms,
+            compared,
+            wrong,
+        }
+    }
+
+    fn refused(self, refusal: &str) -> RestoreReport {
+        RestoreReport { wrong: vec![format!("the backup cannot be restored: {refusal}")], ..self }
+    }
+
+    fn restored(self, restore_ms: u64, compared: Compared, marker: &str) -> RestoreReport {
+        let wrong = compared.wrong(marker);
+        RestoreReport { restore_ms: Some(restore_ms), compared: Some(compared), wrong, ..self }
+    }
+
     pub fn json(&self) -> Value {
         json!(self)
     }
 
     pub fn text(&self) -> String {
-        let Compared { same, differ, not_compared, .. } = &self.compared;
         let mut lines = vec![
             format!("drill restore: cluster {} ({})", self.cluster, self.mode),
             format!(
                 "backup     {} rows, {} bytes, at index {}; took {} ms",
                 self.rows, self.bytes, self.index, self.backup_ms
             ),
-            format!(
-                "restore    took {} ms, on a node of this machine that was ready after {} ms",
-                self.restore_ms, self.start_ms
-            ),
-            format!(
-                "compared   {same} rows are the same, {differ} differ; {not_compared} end by themselves and were not compared"
-            ),
         ];
+        let took = self.restore_ms.map_or("was refused".to_string(), |ms| format!("took {ms} ms"));
+        lines.push(format!(
+            "restore    {took}, on a node of this machine that was ready after {} ms",
+            self.start_ms
+        ));
+        if let Some(Compared { same, differ, not_compared, .. }) = &self.compared {
+            lines.push(format!(
+                "compared   {same} rows are the same, {differ} differ; {not_compared} end by themselves and were not compared"
+            ));
+        }
         match self.wrong.as_slice() {
             [] => lines.push(
                 "ok         the backup can be restored, and has what was acknowledged before it".to_string(),
@@ -253,43 +286,54 @@ impl RestoreReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Problem;
 
-    fn lines(text: &str) -> impl Iterator<Item = BackupLine> {
-        text.lines().map(line)
+    fn problem(status: u16, code: &str, detail: &str) -> Box<Problem> {
+        let (code, detail) = (code.to_string(), detail.to_string());
+        Box::new(Problem { status, code, detail, ..Problem::default() })
     }
 
-    const TAKEN: &str = r#"eldest-backup 1 {"cluster":"prod"}
-doc "a" {"at":"7.1@12","value":"hello"}
-doc "drill/1/restore" {"at":"7.1@13","value":"x"}
-doc "short" {"at":"7.1@14","value":1,"with":"lease"}
-token "last" 17
-user "u" {"at":"7.1@15","name":"ann"}
-end 5 9c1f03aa"#;
-
-    #[test]
-    fn what_a_restore_changes_by_design_is_no_difference() {
-        let restored = TAKEN.replace("7.1@", "1.1@").replace("token \"last\" 17", "token \"last\" 99");
-        let restored: Vec<&str> = restored.lines().filter(|line| !line.contains("short")).collect();
-        let compared = compare(lines(TAKEN), lines(&restored.join("\n")), "drill/1/restore");
-        let expected = Compared { same: 3, not_compared: 1, has_marker: true, ..Compared::default() };
-        assert_eq!(compared, expected);
-        assert_eq!(wrong(&compared, "drill/1/restore"), Vec::<String>::new());
+    fn report() -> RestoreReport {
+        let head = r#"eldest-backup 1 {"cluster":"prod","cluster_id":null,"mode":"safe","node":1,"index":12,
+            "epoch":"7.1","time":"2026-01-01T00:00:00Z","digest":"0","rows":3}"#;
+        RestoreReport::of(BackupHead::read(head).expect("a head"), 300, (4, 5))
     }
 
     #[test]
-    fn what_is_missing_changed_or_added_is_a_difference() {
-        for (from, to, first) in [
-            ("\"hello\"", "\"bye\"", "doc a"),
-            ("user \"u\"", "user \"v\"", "user u"),
-            ("doc \"a\" {\"at\":\"7.1@12\",\"value\":\"hello\"}\n", "", "doc a"),
-            ("end 5", "vote \"w\" {}\nend 5", "vote w"),
-        ] {
-            let restored = TAKEN.replace(from, to);
-            let compared = compare(lines(TAKEN), lines(&restored), "drill/1/restore");
-            assert_eq!(compared.first_difference.as_deref(), Some(first), "{from}");
-            assert_eq!(wrong(&compared, "drill/1/restore").len(), 1, "{from}");
+    fn a_refused_backup_is_the_finding() {
+        let refused = is_finding(CallError::Refused(problem(507, "state_full", "the state is too large")));
+        let report = report().refused(&refused.expect("a finding"));
+        assert_eq!((report.wrong.len(), &report.json()["compared"]), (1, &Value::Null));
+        let expected = "\
+drill restore: cluster prod (safe)
+backup     3 rows, 300 bytes, at index 12; took 4 ms
+restore    was refused, on a node of this machine that was ready after 5 ms
+wrong      the backup cannot be restored: refused: the state is too large (state_full, 507)";
+        assert_eq!(report.text(), expected);
+        let busy = is_finding(CallError::Refused(problem(503, "disk_full", "the disk is full")));
+        assert_eq!(busy.expect_err("no finding").code(), 9);
+    }
+
+    #[test]
+    fn a_difference_is_wrong() {
+        let first_difference = Some("doc a".to_string());
+        let compared =
+            Compared { same: 2, differ: 1, first_difference, has_marker: true, ..Compared::default() };
+        let report = report().restored(6, compared, "drill/1/restore");
+        assert_eq!(report.wrong, ["1 rows differ after the restore, the first is doc a"]);
+        assert!(report.text().ends_with("\nwrong      1 rows differ after the restore, the first is doc a"));
+        assert_eq!(report.json()["compared"]["differ"], 1);
+        let well = self::report().restored(6, Compared { has_marker: true, ..Compared::default() }, "");
+        assert!(well.text().contains("\nok         "), "{}", well.text());
+    }
+
+    #[test]
+    fn a_refused_write_keeps_its_exit_code() {
+        for (status, expected) in [(401, 4), (403, 4), (507, 4)] {
+            let failure = not_written("drill/1", Error::Problem(problem(status, "no", "not you")));
+            assert_eq!(failure.code(), expected, "{status}");
         }
-        let compared = compare(lines(TAKEN), lines(TAKEN), "drill/2/restore");
-        assert_eq!(wrong(&compared, "drill/2/restore").len(), 1, "the marker is missing");
+        let failure = not_written("drill/1", Error::Unavailable { tried: Vec::new() });
+        assert_eq!(failure.code(), 9);
     }
 }

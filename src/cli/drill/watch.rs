@@ -1,7 +1,7 @@
 //! Watches which node leads, by asking the nodes twenty times a second, and whether two lead at once.
 //!
-//! A node says at `/leader` whether it leads by its lease. Once a node of a newer epoch has said so, no node of an older
-//! one may say it again: the question came after the newer leader's answer, so both leases were valid at once.
+//! A node says at `/leader` whether it leads by its lease. If a node is asked after the leader of a newer epoch has said
+//! so, and still says that it leads in an older epoch, both leases were valid at the same time.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::cli::status::{NodeReport, epoch_order};
-use crate::client::{Caller, Request};
+use crate::client::{Answer, Caller, Request};
 
 const EVERY: Duration = Duration::from_millis(50);
 
-/// A node that is frozen is asked again soon.
+/// A frozen node does not answer. The question is given up after this time, and asked again.
 const ASK_MAX: Duration = Duration::from_millis(500);
 
-/// The newest leader, by the nodes' own answers.
+/// A leader: the one with the newest epoch among the nodes that say that they lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leads {
     pub id: u32,
@@ -27,17 +27,20 @@ pub struct Leads {
     pub epoch: String,
 }
 
-/// What nodes have said about their own leases.
+/// The answers of the nodes about their own leases.
 #[derive(Debug, Default)]
 struct Leases {
+    /// The number of answers, whether the node leads or not.
+    heard: u64,
+    /// The newest epoch in which a node said that it leads, and the time of the first such answer.
     newest: Option<((u64, Reverse<u32>), Instant)>,
     /// The number of answers that prove two leaders at once.
     at_once: u64,
 }
 
 impl Leases {
-    /// A node has said that it leads in this epoch. It was asked and heard at these times.
-    fn told(&mut self, epoch: &str, asked: Instant, heard: Instant) {
+    /// Notes an answer: the node leads in this epoch. The question was sent and the answer came at these times.
+    fn leads(&mut self, epoch: &str, asked: Instant, heard: Instant) {
         let epoch = epoch_order(epoch);
         match self.newest {
             Some((newest, since)) if newest > epoch => self.at_once += u64::from(since < asked),
@@ -68,9 +71,11 @@ impl LeaderWatch {
         LeaderWatch { newest, leases, _nodes: nodes }
     }
 
-    /// How often a node said that it leads after a newer leader had said so.
-    pub fn led_at_once(&self) -> u64 {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner).at_once
+    /// The number of times that a node said that it leads after a newer leader had said so. Returns `None` if no node
+    /// has answered.
+    pub fn led_at_once(&self) -> Option<u64> {
+        let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        (leases.heard > 0).then_some(leases.at_once)
     }
 
     pub fn newest(&self) -> Option<Leads> {
@@ -105,13 +110,26 @@ async fn look_at_lease(caller: Caller, url: String, leases: Arc<Mutex<Leases>>) 
     let call = Request::get("/leader").within(ASK_MAX);
     loop {
         let asked = Instant::now();
-        let answer = caller.at(&url, &call).await.ok().filter(|answer| answer.status.is_success());
-        if let Some(epoch) = answer.as_ref().and_then(|answer| answer.header("eldest-epoch")) {
-            let heard = Instant::now();
-            leases.lock().unwrap_or_else(PoisonError::into_inner).told(epoch, asked, heard);
+        let answer = caller.at(&url, &call).await.ok();
+        let heard = Instant::now();
+        if let Some(epoch) = answer.as_ref().and_then(lease_of) {
+            let mut leases = leases.lock().unwrap_or_else(PoisonError::into_inner);
+            leases.heard += 1;
+            if let Some(epoch) = epoch {
+                leases.leads(epoch, asked, heard);
+            }
         }
         sleep(EVERY).await;
     }
+}
+
+/// The epoch in which the node leads, or `Some(None)` if it says that it does not lead. Returns `None` for any other
+/// answer, such as a refusal.
+fn lease_of(answer: &Answer) -> Option<Option<&str>> {
+    if answer.status.is_success() {
+        return answer.header("eldest-epoch").map(Some);
+    }
+    answer.problem().filter(|problem| problem.code == "not_leader").map(|_| None)
 }
 
 /// Returns `None` if the node gives no answer.
@@ -130,13 +148,13 @@ mod tests {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut leases = Leases::default();
-        leases.told("7.1", at(0), at(1));
-        leases.told("8.2", at(10), at(20));
-        leases.told("7.1", at(15), at(30));
+        leases.leads("7.1", at(0), at(1));
+        leases.leads("8.2", at(10), at(20));
+        leases.leads("7.1", at(15), at(30));
         assert_eq!(leases.at_once, 0, "it may have been right when it was asked");
-        leases.told("8.2", at(40), at(41));
+        leases.leads("8.2", at(40), at(41));
         assert_eq!(leases.at_once, 0);
-        leases.told("7.1", at(21), at(22));
+        leases.leads("7.1", at(21), at(22));
         assert_eq!(leases.at_once, 1);
     }
 }
