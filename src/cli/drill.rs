@@ -1,13 +1,13 @@
 //! `eldest drill`: takes the leader away under load, and reports the cost: how long no write was acknowledged,
 //! whether an acknowledged write is lost, and whether two nodes led or two instances held one role at once.
-//! `eldest drill restore` takes nothing away (`restore`).
+//! `eldest drill restore` leaves the leader alone and restores a backup on a scratch node (`restore`).
 //!
 //! ```text
 //!  gather ─▶ ready? ─▶ writers, holders ─▶ break ─▶ another leads, and takes writes ─▶ mend ─▶ it is back ─▶ look at what was written
 //! ```
 //!
-//! The drill writes only below `drill/`, and removes all of that when it ends. It mends what it broke, whatever ends
-//! it.
+//! The drill writes only below `drill/`, and removes all of that when it ends. It mends what it broke, after a failure and
+//! after a signal too.
 
 mod args;
 mod compare;
@@ -40,12 +40,12 @@ use watch::LeaderWatch;
 use writers::Holders;
 use writers::Writers;
 
-/// The text that is shown if the command was not confirmed.
+/// The text that asks for a confirmation of a drill that takes the leader away.
 const MEANING: &str = "\
 A drill takes the leader away from a cluster in use: no client can write for about a second, and every program on
 it notices. The drill writes a few hundred small documents a second below drill/ and removes them when it ends.";
 
-/// The same for a drill that takes no leader away.
+/// The text that asks for a confirmation of a restore drill.
 const MEANING_OF_RESTORE: &str = "\
 This drill writes one document below drill/, copies all data of the cluster to a folder on this machine that only you
 can read, restores it there, and removes all of that when it ends. The cluster goes on as before.";

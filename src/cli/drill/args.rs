@@ -59,6 +59,10 @@ impl BreakKind {
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
+handover, failover, freeze and partition take the leader away while clients write, and report how long no write was
+acknowledged and whether an acknowledged write is lost. restore leaves the cluster as it is: it restores a backup on a
+scratch node on this machine, and compares the two row by row.
+
 Example:
   eldest drill handover --yes
   eldest drill failover --yes --break 'docker kill eldest-{id}' --mend 'docker start eldest-{id}'
@@ -66,38 +70,35 @@ Example:
   eldest drill restore --yes --report restore.json
   eldest drill partition --yes --break 'docker network disconnect eldest_peers eldest-{id}' --mend ./reconnect
 
-{id} is the leader's id; the commands also have ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment.
-Without --break, the drill tells you what to take away and waits until another node leads; without --mend, until the node is
-back.
+{id} is the leader's id. The commands have ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment.
+Without --break, the drill says what to take away and waits until another node leads. Without --mend, it waits until the
+node is back.
 
-A restore drill takes nothing away: it restores a backup on a scratch node on this machine, and compares the two.
+When a drill ends or is interrupted, it undoes what it did. A second signal ends it at once.
 
-Without --yes, a person at a terminal is asked to type the name of the cluster. However a drill ends, it undoes what it did;
-a second signal ends it at once.
-
-Exits with 0 if no acknowledged write is lost, neither the cluster nor the role had two leaders at once, another node led in
-time and the first one came back, or if the restored data are those of the backup; with 12 if not; with 9 if the cluster
-cannot lose its leader now, or has none.")]
+Exits with 0 if all is well. Exits with 12 if an acknowledged write is lost, if the cluster or the role had two leaders at
+once, if no other node led in time, if the first one did not come back, or if the backup cannot be restored or differs
+after the restore. Exits with 9 if the cluster cannot lose its leader now, or has none.")]
 pub struct DrillArgs {
     /// Kind of drill
     #[arg(value_enum)]
     pub kind: BreakKind,
-    /// A command that takes it away
+    /// A command that takes the leader away
     #[arg(long = "break", value_name = "CMD")]
     pub break_by: Option<String>,
-    /// A command that brings it back
+    /// A command that brings that node back
     #[arg(long = "mend", value_name = "CMD")]
     pub mend_by: Option<String>,
-    /// Timeout of each step: until another node leads, until the first is back
+    /// Timeout of each step: a command ends, another node leads, the first one is back, the scratch node is ready
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "60s")]
     pub within: Duration,
-    /// Time to keep writing before and after each step
+    /// How long the clients write before the leader is taken away, and after each later step; not for restore
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "3s")]
     pub settle: Duration,
-    /// Number of concurrent writers; each waits 10 ms between an answer and its next write
+    /// Number of clients that write at the same time, each 10 ms after its last answer; not for restore
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub writers: u16,
-    /// Confirm that the leader may be taken away now; without it, a person at a terminal is asked
+    /// Do it without a question; without --yes, a person types the name of the cluster, and a script is refused
     #[arg(long)]
     pub yes: bool,
     /// Also write the report to this new file, as JSON

@@ -4,8 +4,8 @@
 //!  write a document ─▶ backup ─▶ restore it on a scratch node on this machine ─▶ backup of that node ─▶ compare
 //! ```
 //!
-//! The document is acknowledged before the backup begins, so it has to be in it. Whatever ends the drill, the document,
-//! the node and its folder are removed.
+//! The document is acknowledged before the backup begins, so the backup must have it. The document, the node and its
+//! folder are removed when the drill ends, after a failure and after a signal too.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::client::{CallError, Client, Error, If, random_id};
 use crate::storage::node::backup::BackupHead;
 use crate::store::TOKEN_FLOOR_MOST;
 
-/// A write without an answer may still be on its way for about as long as a node keeps a call.
+/// A write without an answer may take effect this long after its client gave up.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
