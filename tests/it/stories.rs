@@ -250,7 +250,9 @@ async fn a_leader_whose_disk_stands_still() {
         vec!["env".to_string(), preload, format!("STALL_FILE={}", path(&format!("n{id}")))]
     };
     let config = format!("mode = \"available\"\n{IN_ORDER}{PATIENT}");
-    let plan = Plan::new(3).brisk().launchers((1..=3).map(launcher).collect()).config(&config);
+    // In available mode two nodes may claim at once and then merge, so that the newest change is the merge. With two nodes only
+    // one of them can claim.
+    let plan = Plan::new(2).brisk().launchers((1..=2).map(launcher).collect()).config(&config);
     let cluster = plan.start().await;
     leads(&cluster, 1).await;
     std::fs::write(path("n1"), "").expect("the disk stands still");
@@ -258,9 +260,9 @@ async fn a_leader_whose_disk_stands_still() {
     let answer = cluster.ask(1, &put).await;
     assert!(!answer.is_ok_and(|answer| answer.ok()), "a disk that stands still has acknowledged a write");
     let title = "the leader's disk acknowledges nothing (available mode)";
-    stands(&cluster, 3, &[], title, "node-1 has been waiting for its disk for").await;
+    stands(&cluster, 2, &[], title, "node-1 has been waiting for its disk for").await;
     std::fs::remove_file(path("n1")).expect("the disk works again");
-    tells(&cluster, 3, &["node-1 waited for its disk for "]).await;
+    tells(&cluster, 2, &["node-1 waited for its disk for "]).await;
 }
 
 #[tokio::test]
