@@ -62,27 +62,37 @@ pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
     let (name, mut subject) = Subject::now(args).await?;
     if !args.yes {
         consent::typed(meaning, &name)?;
-        // A person may take minutes, and the cluster has changed in the meantime.
-        (_, subject) = Subject::now(args).await?;
+        // A person may take minutes, and the cluster may have changed in the meantime.
+        let (name_now, subject_now) = Subject::now(args).await?;
+        if name_now != name {
+            let what = format!("another cluster, {name_now}, answers there now; nothing was done");
+            return Err(Failure::NotNow { what });
+        }
+        subject = subject_now;
     }
     let file = args.report.as_deref().map(ReportFile::create).transpose()?;
-    let (json, text, wrong) = match subject {
+    let (json, text, wrong, interrupted) = match subject {
         Subject::Leader(place) => {
             let report = drill(args, &place).await?;
-            (report.json(), report.text(), report.wrong().len())
+            (report.json(), report.text(), report.wrong().len(), None)
         }
         Subject::Backup => {
             let report = restore::run(args, &client(&args.target, &args.target.url)?).await?;
-            (report.json(), report.text(), report.wrong.len())
+            (report.json(), report.text(), report.wrong.len(), report.interrupted)
         }
     };
     // The report is shown first, so that a full disk does not lose it, and kept even if its reader has gone.
     let shown = args.output.show(&json, |_| text);
-    if let Some(file) = file {
-        file.write(&json)?;
+    let kept = file.map_or(Ok(()), |file| file.write(&json));
+    let told = shown.and(kept);
+    if wrong == 0 {
+        return told.and(interrupted.map_or(Ok(()), |signal| Err(Failure::BrokenOff { signal })));
     }
-    shown?;
-    if wrong == 0 { Ok(()) } else { Err(Failure::Unwell { count: wrong }) }
+    // The exit code says what the drill has found, even if the report is lost.
+    if let Err(failure) = told {
+        note(&failure.to_string());
+    }
+    Err(Failure::Unwell { count: wrong })
 }
 
 /// The subject of a drill: the leader to take away, or the cluster's backup.

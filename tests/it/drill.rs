@@ -104,10 +104,11 @@ fn leaves_nothing(temp: &Path, err: &str) {
     let is_scratch = |path: &PathBuf| path.to_string_lossy().contains("/eldest-drill-");
     let left: Vec<PathBuf> = entries.filter(is_scratch).collect();
     assert_eq!(left, Vec::<PathBuf>::new(), "{err}");
+    let temp = fs::canonicalize(temp).expect("a folder");
     // The link of a process in a removed folder still begins with the path of that folder.
     let processes = fs::read_dir("/proc").expect("/proc");
     let folders = processes.filter_map(|entry| fs::read_link(entry.ok()?.path().join("cwd")).ok());
-    let inside: Vec<PathBuf> = folders.filter(|folder| folder.starts_with(temp)).collect();
+    let inside: Vec<PathBuf> = folders.filter(|folder| folder.starts_with(&temp)).collect();
     assert_eq!(inside, Vec::<PathBuf>::new(), "{err}");
 }
 

@@ -74,11 +74,12 @@ Example:
 Without --break, the drill says what to take away and waits until another node leads. Without --mend, it waits until the
 node is back.
 
-When a drill ends or is interrupted, it undoes what it did. A second signal ends it at once.
+When a drill ends or is interrupted, it undoes what it did. A second signal ends it at once; a restore
+removes the copy of the data first.
 
 Exits with 0 if all is well. Exits with 12 if an acknowledged write is lost, if the cluster or the role had two leaders at
-once, if no other node led in time, if the first one did not come back, or if the backup cannot be restored or differs
-after the restore. Exits with 9 if the cluster cannot lose its leader now, or has none.")]
+once, if no other node led in time, if the first one did not come back, if the backup cannot be restored or differs after
+the restore, or if a copy of the data is left here. Exits with 9 if the cluster cannot lose its leader now, or has none.")]
 pub struct DrillArgs {
     /// Kind of drill
     #[arg(value_enum)]
@@ -92,7 +93,7 @@ pub struct DrillArgs {
     /// Timeout of each step: a command ends, another node leads, the first one is back, the scratch node is ready
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "60s")]
     pub within: Duration,
-    /// How long the clients write before the leader is taken away, and after each later step; not for restore
+    /// Time for which clients write before the leader is taken away, and again after each later step; not for restore
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "3s")]
     pub settle: Duration,
     /// Number of clients that write at the same time, each 10 ms after its last answer; not for restore

@@ -159,7 +159,7 @@ impl DrillReport {
                 "and the role had one holder at a time; in available mode each side of a partition has a leader"
             }
             None => "and the role had one holder at a time; whether two nodes led at once was not checked",
-            Some(_) => "and neither the cluster nor the role had two leaders at once",
+            Some(_) => "and neither the cluster nor the role was seen with two leaders at once",
         }
     }
 }

@@ -48,6 +48,9 @@ pub struct RestoreReport {
     restore_ms: Option<u64>,
     compared: Option<Compared>,
     pub wrong: Vec<String>,
+    /// The signal that came after the comparison, while the drill removed what it had made.
+    #[serde(skip)]
+    pub interrupted: Option<i32>,
 }
 
 pub async fn run(args: &DrillArgs, client: &Client) -> Result<RestoreReport, Failure> {
@@ -89,19 +92,18 @@ pub async fn run(args: &DrillArgs, client: &Client) -> Result<RestoreReport, Fai
     if !is_gone {
         note(&format!("{key} could not be removed: eldest doc delete {key}"));
     }
-    match interrupted {
-        Some(signal) => Err(Failure::BrokenOff { signal }),
-        None => ended,
-    }
+    ended.map(|report| RestoreReport { interrupted, ..report })
 }
 
 fn interrupted_by(signal: i32) -> i32 {
-    note("the drill was interrupted; cleaning up (a second signal ends it at once)");
+    note(
+        "the drill was interrupted; cleaning up (a second signal ends it once the copy of the data is removed)",
+    );
     signal
 }
 
-/// The document that has to be in the backup. Its write runs in a task of its own, because a write that is broken off
-/// may take effect after the removal.
+/// The document that the backup must contain. A task of its own writes it: a write that was broken off could take effect
+/// after the removal.
 struct Marker {
     key: String,
     write: Option<JoinHandle<Result<String, Error>>>,
@@ -212,10 +214,11 @@ async fn restore(scratch: &mut Scratch, taken: &Path) -> Result<Option<String>, 
     }
 }
 
-/// A refusal is what the drill looks for, unless it says that the node cannot restore anything now.
+/// A refusal is what the drill looks for, unless it says that the node cannot restore anything now, or that the backup
+/// came too slowly because this process stood still.
 fn is_finding(error: CallError) -> Result<String, Failure> {
     match error {
-        CallError::Refused(problem) if !matches!(problem.status, 421 | 429 | 503 | 504) => {
+        CallError::Refused(problem) if !matches!(problem.status, 408 | 421 | 429 | 503 | 504) => {
             Ok(problem.to_string())
         }
         error => Err(error.into()),
@@ -239,6 +242,7 @@ impl RestoreReport {
             restore_ms,
             compared,
             wrong,
+            interrupted: None,
         }
     }
 
@@ -312,6 +316,8 @@ wrong      the backup cannot be restored: refused: the state is too large (state
         assert_eq!(report.text(), expected);
         let busy = is_finding(CallError::Refused(problem(503, "disk_full", "the disk is full")));
         assert_eq!(busy.expect_err("no finding").code(), 9);
+        let slow = is_finding(CallError::Refused(problem(408, "request_timeout", "the body took too long")));
+        assert!(slow.is_err(), "the drill was stopped, and the backup may be sound");
     }
 
     #[test]

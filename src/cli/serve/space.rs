@@ -46,7 +46,7 @@ fn space(data: &Path) -> Option<(u64, u64)> {
 }
 
 /// The step that the remark names, or `None` if the disk is not nearly full. A step is left upwards only when a fifth
-/// more is free: the remark begins below 10 % and ends above 12 %. So writes and deletes near a limit do not change
+/// more is free: the remark begins below 10 % and ends above 12 %, from whichever step. So writes and deletes near a limit do not change
 /// the remark, and with it the log, each time.
 fn next_step(before: Option<u64>, (free, total): (u64, u64), low_bytes: u64) -> Option<u64> {
     let [free, total, low_bytes] = [free, total, low_bytes].map(u128::from);
@@ -58,7 +58,8 @@ fn next_step(before: Option<u64>, (free, total): (u64, u64), low_bytes: u64) -> 
         return None;
     }
     let reached = STEPS.into_iter().find(|step| free * 100 < total * u128::from(*step));
-    let kept = before.filter(|step| free * 1_000 <= total * u128::from(*step) * 12);
+    let is_within = |step: &u64| free * 1_000 <= total * u128::from(*step) * 12;
+    let kept = before.filter(is_within).or(before.and(STEPS.into_iter().find(is_within)));
     match (reached, kept) {
         (Some(reached), Some(kept)) => Some(reached.min(kept)),
         (reached, kept) => reached.or(kept),
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(steps(&[120, 101, 100, 99]), [None, None, None, Some(10)]);
         assert_eq!(steps(&[99, 101, 120, 121, 119]), [Some(10), Some(10), Some(10), None, None]);
         assert_eq!(steps(&[99, 60, 49, 51, 60, 61, 51]), [10, 10, 5, 5, 5, 10, 10].map(Some));
+        assert_eq!(steps(&[49, 110, 120, 121]), [Some(5), Some(10), Some(10), None]);
         assert_eq!(steps(&[19, 9, 0, 12, 13, 500]), [Some(2), Some(1), Some(1), Some(1), Some(2), None]);
         // The limit in bytes has the same tolerance.
         let look = |before, free| next_step(before, (free, 1_000 * GIB), 5 * GIB);

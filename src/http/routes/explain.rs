@@ -144,13 +144,19 @@ pub async fn ask<Told: DeserializeOwned>(
     };
     let said = ask_others(context, &question, |_, _| ()).await;
     let parsed = said.into_iter().map(|(member, said)| {
-        let told = said.map_err(|silence| silence.why).and_then(|bytes| {
-            serde_json::from_slice(&bytes)
-                .map_err(|_| "its answer is unreadable: does it run another version?".to_string())
-        });
+        let told = said
+            .map_err(|silence| silence.why)
+            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| unreadable(&error).to_string()));
         (member.id.0, member.name, told)
     });
     parsed.collect()
+}
+
+fn unreadable(error: &serde_json::Error) -> &'static str {
+    match error.is_data() {
+        true => "its answer is unreadable: does it run another version?",
+        false => "its answer is not JSON",
+    }
 }
 
 /// Rejects the answer of another node at this node's address.
@@ -301,5 +307,22 @@ impl Told<'_> {
     fn name(&self, id: u32) -> String {
         let member = self.context.setup.member(NodeId(id));
         member.map_or_else(|| format!("node {id}"), |member| member.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_json_of_another_form_may_be_of_another_version() {
+        let why = |text: &str| {
+            serde_json::from_str::<Explained>(text).map_err(|error| unreadable(&error)).err().unwrap_or("")
+        };
+        assert!(why(r#"{"node":"one"}"#).contains("another version"));
+        for text in ["", "<html>", r#"{"node":1,"#] {
+            assert_eq!(why(text), "its answer is not JSON", "{text}");
+        }
+        assert_eq!(why(r#"{"node":1,"newer":7}"#), "", "a reader ignores what it does not know");
     }
 }

@@ -18,7 +18,7 @@ const NAME: &str = "P58 the story is true";
 struct Journal {
     id: NodeId,
     book: Book,
-    /// What is in the file.
+    /// The entries in the file.
     written: Vec<Arc<Note>>,
     /// The epoch that the process follows, and when a beat of it came last.
     heard: Option<(Epoch, Time)>,
@@ -152,7 +152,7 @@ impl Story {
         is_told(find(&all, &epoch)?).map(drop)
     }
 
-    /// What came later has made no change untold.
+    /// At the end of a run, the story still says the cause of each change.
     pub fn ended(&self) -> Check {
         self.changes(None)
             .iter()
