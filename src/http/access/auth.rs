@@ -24,6 +24,8 @@ use crate::types::{Text, WallTime};
 /// The prefix of every client token, by which a token that is found somewhere can be recognized.
 const TOKEN: &str = "eldest_";
 
+const ALL_GRANTS: [&str; 2] = ["read,write,watch *", "order"];
+
 #[derive(Debug)]
 pub struct Guard {
     /// Hashes are compared, in constant time: timing reveals neither the length nor the content of the token.
@@ -186,9 +188,16 @@ impl Principal {
             ))
             .with("needs", needs);
         }
-        let grants: Vec<String> = self.grants.iter().flat_map(Grants::iter).map(Grant::to_string).collect();
         let detail = format!("{} has no grant for {needs:?}", self.who);
-        Problem::new(Code::Forbidden, detail).with("needs", needs).with("grants", grants)
+        Problem::new(Code::Forbidden, detail).with("needs", needs).with("grants", self.written_grants())
+    }
+
+    /// Returns the grants as they are written for a token. Those of the admin token are all that there are.
+    pub fn written_grants(&self) -> Vec<String> {
+        match &self.grants {
+            Some(grants) => grants.iter().map(Grant::to_string).collect(),
+            None => ALL_GRANTS.map(str::to_string).to_vec(),
+        }
     }
 }
 

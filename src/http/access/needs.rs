@@ -27,6 +27,8 @@ use Verb::{Read, Watch, Write};
 pub enum Need {
     /// Every caller is answered: a caller without a credential learns what exists, and a load balancer where to send clients.
     Nothing,
+    /// No grant: every caller may know what it may do itself. An invalid credential is refused.
+    OwnGrants,
     /// An order of an operator.
     Order,
     /// The verb on single items: the handler checks each item that the call is about.
@@ -65,7 +67,7 @@ const REMOVE: &str = "/remove";
 /// HEAD is answered for every GET route, and needs the same.
 /// A test compares the routes with the described operations, and the router panics in a test if a row has no
 /// handler.
-pub const TABLE: [Row; 63] = [
+pub const TABLE: [Row; 64] = [
     ("GET", "/", Need::Nothing),
     ("GET", "/ui/{*file}", Need::Nothing),
     ("GET", "/openapi.json", Need::Nothing),
@@ -76,6 +78,7 @@ pub const TABLE: [Row; 63] = [
     ("GET", "/v1/status", Need::All(Read, Status)),
     ("GET", "/v1/diagnostics", Need::All(Read, Status)),
     ("GET", "/v1/members", Need::All(Read, Status)),
+    ("GET", "/v1/caller", Need::OwnGrants),
     ("GET", "/v1/explain/leader", Need::All(Read, Status)),
     ("GET", "/v1/explain/roles/{*role}", Need::Named(Read, Roles, NAMED)),
     ("GET", "/v1/explain/nodes/{*node}", Need::All(Read, Status)),
@@ -139,7 +142,7 @@ impl Need {
     pub fn of(self, pattern: &str, uri: &Uri) -> Result<Asked<'static>, Problem> {
         let path = uri.path();
         Ok(match self {
-            Need::Nothing => Asked::Nothing,
+            Need::Nothing | Need::OwnGrants => Asked::Nothing,
             Need::Order => Asked::Order,
             Need::Some(verb) => Asked::Some(verb),
             Need::All(verb, area) => Asked::Below(verb, area, Cow::Borrowed("")),

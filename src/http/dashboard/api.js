@@ -1,4 +1,4 @@
-// Calls to the node that served this page, for the user who has signed in. The token stays in this tab.
+// Calls to one node, for the user who has signed in.
 
 const KEY = "eldest-token";
 const PATIENCE_MS = 8000;
@@ -11,25 +11,43 @@ export class Refused extends Error {
   }
 }
 
-export const signedIn = () => sessionStorage.getItem(KEY) !== null;
-export const signIn = (token) => sessionStorage.setItem(KEY, token);
-export const signOut = () => sessionStorage.removeItem(KEY);
+// The token stays in this tab: in its memory, or until the tab is closed.
+let token = sessionStorage.getItem(KEY);
 
-export async function send(method, path, { body, headers = {}, signal } = {}) {
-  const token = sessionStorage.getItem(KEY);
+export const signedIn = () => token !== null;
+
+export function signIn(given, keep) {
+  token = given;
+  if (keep) sessionStorage.setItem(KEY, given);
+  else sessionStorage.removeItem(KEY);
+}
+
+export function signOut() {
+  token = null;
+  sessionStorage.removeItem(KEY);
+}
+
+// The node that is asked. At first it is the one that served the page.
+export const home = location.origin;
+let node = home;
+export const asked = () => node;
+export const use = (url) => { node = url; };
+
+export async function send(method, path, { at = node, body, headers = {}, signal, patience = PATIENCE_MS } = {}) {
+  const used = token;
   const all = { ...headers };
-  if (token) all.authorization = `Bearer ${token}`;
+  if (used) all.authorization = `Bearer ${used}`;
   if (body !== undefined) all["content-type"] ??= "application/json";
   const given = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   const options = { method, headers: all, body: given, cache: "no-store", redirect: "error" };
-  const response = await fetch(path, { ...options, signal: signal ?? AbortSignal.timeout(PATIENCE_MS) });
+  const response = await fetch(at + path, { ...options, signal: signal ?? AbortSignal.timeout(patience) });
   if (response.ok) return response;
   let problem = {};
   try { problem = await response.json(); } catch { /* not every proxy writes one */ }
   // The answer to a call made before signing in says nothing about the present token.
-  const isOfNow = token === sessionStorage.getItem(KEY);
-  if (response.status === 401 && isOfNow) document.dispatchEvent(new CustomEvent("unauthorized", { detail: problem.detail }));
-  throw new Refused(response.status, problem);
+  const refused = new Refused(response.status, problem);
+  refused.isOfNow = used === token;
+  throw refused;
 }
 
 // An integer that JavaScript cannot hold keeps its digits, if the browser can show them: otherwise two values might
@@ -37,8 +55,8 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
 const inFull = (key, value, { source } = {}) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && source && JSON.rawJSON ? JSON.rawJSON(source) : value;
 
-export async function get(path) {
-  return JSON.parse(await (await send("GET", path)).text(), inFull);
+export async function get(path, options) {
+  return JSON.parse(await (await send("GET", path, options)).text(), inFull);
 }
 
 export async function order(method, path, body, headers) {
@@ -63,8 +81,8 @@ export async function* lines(path, signal) {
 }
 
 // The samples of a page of metrics, by name and labels.
-export async function metrics() {
-  const text = await (await send("GET", "/metrics")).text();
+export async function metrics(options) {
+  const text = await (await send("GET", "/metrics", options)).text();
   const samples = new Map();
   for (const line of text.split("\n")) {
     const at = line.lastIndexOf(" ");

@@ -1,47 +1,47 @@
-// The frame: views, signing in, and one question of each kind at a time.
+// The frame: views, signing in, and what is wrong.
 
-import { get, metrics, signIn, signOut, signedIn } from "./api.js";
+import { asked, home, signIn, signOut, signedIn } from "./api.js";
+import { backups } from "./backups.js";
+import { begin, cluster, follow, learnCaller, wakeAll } from "./cluster.js";
 import { conflicts } from "./conflicts.js";
-import { elections, processes, roles, users } from "./data.js";
 import { documents } from "./documents.js";
-import { ask, field, h } from "./dom.js";
+import { ask, button, clock, field, h, refresh } from "./dom.js";
+import { elections } from "./elections.js";
 import { feed } from "./feed.js";
-import * as nodes from "./nodes.js";
-import { backups, orders } from "./orders.js";
-import * as timeline from "./timeline.js";
+import { members } from "./members.js";
+import { overview } from "./overview.js";
+import { processes } from "./processes.js";
+import { roles } from "./roles.js";
+import { timeline } from "./timeline.js";
 
-const STATUS_EVERY = 500;
-const LOST_EVERY_MOST = 8000;
-
-const state = { status: null, explained: null };
-const byId = (id) => document.getElementById(id);
-
-function watched(show) {
-  const element = h("div");
-  return { element, every: 500, load: async () => show(element, state) };
-}
-
+// A view has an element, and `load`, which is called every so many milliseconds, and soon after an event of its `kinds`.
 const VIEWS = {
-  nodes: ["Nodes", () => watched(nodes.show)],
-  timeline: ["Timeline", () => watched(timeline.show)],
+  overview: ["Overview", overview],
+  timeline: ["Timeline", timeline],
   roles: ["Roles", roles],
   processes: ["Processes", processes],
   documents: ["Documents", documents],
-  users: ["Users", users],
-  elections: ["Elections", elections],
+  elections: ["Elections and users", elections],
   conflicts: ["Conflicts", conflicts],
   feed: ["Feed", feed],
+  members: ["Members and tokens", members],
   backups: ["Backups", backups],
-  orders: ["Orders", () => orders(state)],
 };
+
+// Events may come by the thousand: a view is loaded again this often at most.
+const AT_MOST_EVERY = 500;
+
+const byId = (id) => document.getElementById(id);
+const say = (id, text) => { if (byId(id).textContent !== text) byId(id).textContent = text; };
 
 let view = null;
 
 function open() {
-  const name = Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : "nodes";
+  const name = Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : "overview";
   if (view?.name === name) return;
   const moved = view !== null;
   view?.leave?.();
+  clearTimeout(view?.timer);
   const [title, make] = VIEWS[name];
   view = { name, ...make() };
   for (const link of document.querySelectorAll("nav a")) {
@@ -51,81 +51,98 @@ function open() {
   complain("action", "");
   document.title = `${title} – Eldest`;
   const heading = h("h2", { tabindex: -1 }, title);
-  byId("main").replaceChildren(heading, view.element);
+  byId("main").replaceChildren(heading, h("div", { id: "refused" }), view.element);
   if (moved) heading.focus();
+  const shown = view;
+  follow(view.kinds ?? [], () => soon(shown));
   load(view);
+}
+
+function next(shown, pause) {
+  clearTimeout(shown.timer);
+  shown.timer = setTimeout(() => load(shown), pause);
+}
+
+function soon(shown) {
+  if (shown.soon || shown !== view) return;
+  shown.soon = true;
+  next(shown, Math.max(0, (shown.loaded ?? 0) + AT_MOST_EVERY - Date.now()));
 }
 
 async function load(shown) {
   if (shown !== view) return;
-  if (!document.hidden) {
+  shown.soon = false;
+  shown.loaded = Date.now();
+  if (!document.hidden && !cluster.lostSince) {
     try {
       await shown.load();
+      refused(shown, null);
       complain("view", "");
     } catch (error) {
-      complain("view", error.message);
+      if (error.status === 401 || error.status === 403) refused(shown, error);
+      else if (error.status) complain("view", error.message);
+      // Without a status no answer came: the watch of the cluster says so.
     }
   }
-  if (shown === view) setTimeout(() => load(shown), shown.every);
+  if (shown === view && !shown.soon) next(shown, shown.every);
+}
+
+// A view that the caller may not see says what is missing.
+function refused(shown, error) {
+  if (shown !== view) return;
+  shown.element.hidden = error !== null;
+  refresh(byId("refused"), error ? h("div", { class: "card" },
+    h("p", {}, `You may not see this: ${error.message}.`),
+    button(signedIn() ? "Sign in with another token" : "Sign in", () => sign(""), { class: "main" })) : "");
 }
 
 const complaints = new Map();
 
 function complain(about, text) {
   complaints.set(about, text);
-  const all = [...new Set([...complaints.values()].filter(Boolean))].join(" ");
-  if (byId("alert").textContent !== all) byId("alert").textContent = all;
+  say("alert", [...new Set([...complaints.values()].filter(Boolean))].join(" "));
 }
 
-function summary(status) {
-  const leader = status.members.find((member) => member.id === status.leader?.id);
-  return leader ? `${leader.name} leads, in epoch ${status.epoch}. Shown by ${status.node.name}.` : `No leader. Shown by ${status.node.name}.`;
+const leaderOf = (status) => status.members.find((member) => member.id === status.leader?.id);
+
+function summary({ status }) {
+  if (!status) return "Connecting to this node.";
+  const leader = leaderOf(status);
+  return `${leader ? `${leader.name} leads, in epoch ${status.epoch}.` : "There is no leader."} Shown by ${status.node.name}.`;
 }
 
-function took(status) {
-  const before = state.status;
-  state.status = status;
-  byId("cluster").textContent = status.cluster;
-  const text = summary(status);
-  if (byId("summary").textContent !== text) byId("summary").textContent = text;
-  if (before && before.leader?.id !== status.leader?.id) {
-    byId("live").textContent = text;
-    explain();
+function connection() {
+  if (cluster.lostSince) return `Disconnected since ${clock(cluster.lostSince)}`;
+  if (!cluster.status) return "Connecting";
+  return cluster.live ? "Live" : "Asking every second";
+}
+
+function trouble() {
+  if (cluster.lostSince && cluster.tried.length) {
+    return `No node answers this browser since ${clock(cluster.lostSince)}. It has tried ${cluster.tried.join(", ")}. What is shown below is from before. \
+If you can reach a node in another way, open its address.`;
   }
+  if (cluster.trouble) return cluster.trouble;
+  if (!cluster.lostSince && asked() !== home) return `${home}, which served this page, does not answer. The page goes on with ${cluster.status.node.name} at ${asked()}.`;
+  return "";
 }
 
-let pause = STATUS_EVERY;
+let crowned;
 
-async function watch() {
-  if (!document.hidden) {
-    try {
-      took(await get("/v1/status"));
-      pause = STATUS_EVERY;
-      complain("node", "");
-    } catch (error) {
-      pause = Math.min(pause * 2, LOST_EVERY_MOST);
-      const others = (state.status?.members ?? []).filter((one) => one.id !== state.status.node.id).map((one) => one.url);
-      const lost = error.status ? error.message : `This node does not answer. ${others.length ? `Other nodes: ${others.join(", ")}.` : ""}`;
-      complain("node", lost);
-    }
-  }
-  setTimeout(watch, pause);
-}
-
-let asking = false;
-
-async function explain() {
-  if (asking || document.hidden) return;
-  asking = true;
-  try { state.explained = await get("/v1/explain/leader?limit=20"); } catch { /* the status says what is wrong */ }
-  asking = false;
-}
-
-async function measure() {
-  if (!document.hidden) {
-    try { nodes.sample(await metrics()); } catch { /* the status says what is wrong */ }
-  }
-  setTimeout(measure, 1000);
+function show() {
+  if (cluster.status) say("cluster", cluster.status.cluster);
+  say("summary", summary(cluster));
+  say("connection", connection());
+  byId("connection").dataset.state = cluster.lostSince ? "lost" : cluster.live ? "live" : "asking";
+  document.body.classList.toggle("stale", cluster.lostSince !== null);
+  complain("cluster", trouble());
+  const caller = cluster.caller;
+  say("caller", caller && (signedIn() || caller.name !== "anonymous") ? `Signed in as ${caller.name}.` : "");
+  byId("sign").textContent = signedIn() ? "Sign out" : "Sign in";
+  const leader = cluster.status?.leader?.id ?? null;
+  if (crowned !== undefined && crowned !== leader) say("live", summary(cluster));
+  if (cluster.status) crowned = leader;
+  if (view?.watches && !cluster.lostSince) next(view, 0);
 }
 
 let signing = false;
@@ -134,32 +151,25 @@ async function sign(why) {
   if (signing) return;
   signing = true;
   const token = h("input", { type: "password", name: "token", required: true, autocomplete: "off" });
-  const text = signedIn() ? `The token is not accepted${why ? `: ${why}` : ""}.` : "This cluster requires a token. It is kept only in this tab.";
-  await ask("Sign in", [h("p", {}, text), field("Token", token, true)], "Sign in", async () => signIn(token.value.trim()));
+  const keep = h("input", { type: "checkbox", name: "keep" });
+  const text = why ? `The token is not accepted: ${why}.` : "Show the admin token, or a token of yours. It is kept in this page alone, and forgotten when you reload it.";
+  await ask("Sign in", [h("p", {}, text), field("Token", token, true), h("label", { class: "check" }, keep, "Keep it until this tab is closed")],
+    "Sign in", async () => signIn(token.value.trim(), keep.checked));
   signing = false;
-  byId("sign").hidden = !signedIn();
-  byId("sign").textContent = "Sign out";
-  pause = STATUS_EVERY;
-  if (!signedIn()) return;
-  try {
-    took(await get("/v1/status"));
-    explain();
-  } catch { /* the watch says what is wrong */ }
+  await learnCaller();
+  wakeAll();
+  if (view) next(view, 0);
 }
 
-function begin() {
-  byId("views").replaceChildren(...Object.entries(VIEWS).map(([name, [title]]) => h("li", {}, h("a", { href: `#${name}` }, title))));
-  byId("sign").hidden = !signedIn();
-  byId("sign").addEventListener("click", () => { signOut(); location.reload(); });
-  document.addEventListener("trouble", (event) => complain("action", event.detail));
-  document.addEventListener("unauthorized", (event) => sign(event.detail));
-  addEventListener("hashchange", open);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) explain(); });
-  open();
-  watch();
-  measure();
-  explain();
-  setInterval(explain, 3000);
-}
-
+byId("views").replaceChildren(...Object.entries(VIEWS).map(([name, [title]]) => h("li", {}, h("a", { href: `#${name}` }, title))));
+byId("sign").addEventListener("click", () => {
+  if (!signedIn()) return sign("");
+  signOut();
+  location.reload();
+});
+document.addEventListener("trouble", (event) => complain("action", event.detail));
+document.addEventListener("unauthorized", (event) => sign(event.detail));
+document.addEventListener("cluster", show);
+addEventListener("hashchange", open);
+open();
 begin();

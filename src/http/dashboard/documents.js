@@ -2,7 +2,7 @@
 
 import { Refused, encode, order, send } from "./api.js";
 import { ask, button, field, h, short, tried } from "./dom.js";
-import { listing } from "./data.js";
+import { listing } from "./lists.js";
 
 const path = (key) => `/v1/docs/${encode(key)}`;
 
@@ -43,7 +43,7 @@ function editor(key, value, rev, saved) {
     await ask(`Delete ${key}?`, h("p", {}, "Only the version shown here is deleted, not a newer one."), "Delete", async () => {
       await order("DELETE", path(key), undefined, { "if-match": `"${base}"` });
       await saved(`Deleted ${key}.`, true);
-    }, true);
+    }, { danger: true });
   }
   return h("form", { onsubmit: tried(save), "aria-label": `Edit ${key}`, "data-editor": key },
     h("h3", {}, key, " ", h("span", { class: "faint" }, `revision ${rev}`)),
@@ -77,7 +77,7 @@ export function documents() {
     });
   }
   list = listing({
-    caption: "Documents", path: "/v1/docs", heads: ["key", "value", "revision", "edit"],
+    caption: "Documents", path: "/v1/docs", area: "docs", kinds: ["change"], heads: ["key", "value", "revision", "edit"],
     row: (doc) => [doc.key, short(doc.value), doc.rev, button("Edit", () => open(doc.key), { "aria-label": `Edit ${doc.key}` })],
   });
   list.element.prepend(button("New document", make));

@@ -1,15 +1,24 @@
 // Builds the page: text is only ever set as text.
 
-export function h(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+const SVG = "http://www.w3.org/2000/svg";
+const HANDLERS = ["onclick", "onsubmit", "onwheel", "onkeydown", "oninput", "onchange"];
+
+function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (HANDLERS.includes(name)) element[name] = value;
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child != null).map((child) => child instanceof Node ? child : String(child)));
+  element.append(...nodes(children));
   return element;
 }
+
+const nodes = (content) => content.flat(Infinity).filter((child) => child != null && child !== "")
+  .map((child) => child instanceof Node ? child : document.createTextNode(child));
+
+export const h = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
+
+export const svg = (tag, attributes = {}, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
 // An error of `work` is shown above the view.
 export const tried = (work) => async (event) => {
@@ -41,35 +50,79 @@ export const short = (value, most = 120) => {
 
 export const seconds = (ms) => ms == null ? "–" : `${(ms / 1000).toFixed(1)} s`;
 
-const FOCUSABLE = "[tabindex], button, summary";
-
-// Identifies the focused element by its tag, epoch and label; elements in which these are equal, by their order.
-const sign = (one) => `${one.tagName} ${one.closest("[data-epoch]")?.dataset.epoch ?? ""} ${one.getAttribute("aria-label") ?? one.textContent}`;
-
-// A button that is replaced while the pointer is down is never clicked.
-let pressed = false;
-for (const [event, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {
-  document.addEventListener(event, () => { pressed = is; }, true);
+const UNITS = [["B", 1], ["KiB", 1 << 10], ["MiB", 1 << 20], ["GiB", 1 << 30]];
+export function bytes(count) {
+  const [unit, size] = UNITS.findLast(([, size]) => count >= size) ?? UNITS[0];
+  return size === 1 ? `${count} ${unit}` : `${(count / size).toFixed(1)} ${unit}`;
 }
 
-// Replaces the content, unless the user writes in it or presses a button in it. The focused element keeps the focus.
-export function refresh(place, ...content) {
-  const active = document.activeElement;
-  const has = place.contains(active);
-  if (has && (pressed || active.matches("input, select, textarea"))) return;
-  const same = () => [...place.querySelectorAll(FOCUSABLE)].filter((one) => sign(one) === sign(active));
-  const at = has ? same().indexOf(active) : -1;
-  place.replaceChildren(...content);
-  if (at >= 0) same()[at]?.focus({ preventScroll: true });
+export const clock = (at) => new Date(at).toLocaleTimeString();
+
+function passed(ms) {
+  const s = Math.round(ms / 1000);
+  if (s < 1) return "now";
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`;
+  return `${Math.floor(s / 86_400)} days ago`;
 }
 
-// Asks before an action. Resolves to the result of `work`, or to undefined.
-export function ask(title, content, yes, work, danger = false) {
+// How long ago it was; the exact time is shown under the pointer.
+export function ago(at) {
+  if (!at) return "–";
+  return h("time", { datetime: at, title: new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" }) }, passed(Date.now() - new Date(at)));
+}
+
+const alike = (old, made) => old.nodeType === made.nodeType && old.nodeName === made.nodeName;
+const keyOf = (node) => node.dataset?.key;
+
+function patch(old, made) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== made.data) old.data = made.data;
+    return;
+  }
+  // The user opens and closes details.
+  for (const { name } of [...old.attributes]) if (!made.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+  for (const { name, value } of made.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const handler of HANDLERS) old[handler] = made[handler];
+  patchChildren(old, [...made.childNodes]);
+}
+
+// Elements stay where they are and only what differs is changed, so focus, selection and scroll positions are kept. An element with
+// a data-key keeps its identity when it moves.
+function patchChildren(place, made) {
+  const keyed = new Map([...place.children].filter(keyOf).map((child) => [keyOf(child), child]));
+  let at = place.firstChild;
+  for (const child of made) {
+    const key = keyOf(child);
+    const old = key ? keyed.get(key) : at && !keyOf(at) && alike(at, child) ? at : undefined;
+    if (!old) {
+      place.insertBefore(child, at);
+      continue;
+    }
+    if (old === at) at = at.nextSibling;
+    else place.insertBefore(old, at);
+    patch(old, child);
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+// Makes this the content of the place.
+export const refresh = (place, ...content) => patchChildren(place, nodes(content));
+
+// Asks before an action. Resolves to the result of `work`, or to undefined. With `typed` the user must type this word first.
+export function ask(title, content, yes, work, { danger = false, typed } = {}) {
   const dialog = document.getElementById("dialog");
   return new Promise((done) => {
     let result;
     const said = h("p", { class: "bad", role: "alert" });
-    const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
+    const go = h("button", { type: "submit", class: danger ? "danger" : "main", disabled: typed !== undefined }, yes);
+    const word = typed === undefined ? null
+      : field(`Type ${typed} to confirm`, h("input", { name: "typed", autocomplete: "off", oninput: (event) => { go.disabled = event.target.value.trim() !== typed; } }), true);
     const form = h("form", { onsubmit: async (event) => {
       event.preventDefault();
       go.disabled = true;
@@ -80,7 +133,7 @@ export function ask(title, content, yes, work, danger = false) {
         said.textContent = error.message;
         go.disabled = false;
       }
-    } }, ...[content].flat(), said, h("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
+    } }, content, word, said, h("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
     dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), form);
     dialog.addEventListener("close", () => done(result), { once: true });
     if (!dialog.open) dialog.showModal();

@@ -64,7 +64,7 @@ const PAGE: &str = "level forward prefix limit after";
 
 /// In the order of the documentation.
 #[rustfmt::skip]
-pub const OPERATIONS: [Operation; 68] = [
+pub const OPERATIONS: [Operation; 69] = [
     get("/", "An overview: a page for browsers, text for other clients", "", Text),
     get("/ui/{file}", "The files of the dashboard", "", Html),
     get("/openapi.json", "This description", "", Json("Anything")),
@@ -121,6 +121,7 @@ pub const OPERATIONS: [Operation; 68] = [
     get("/v1/channels/{name}", "Subscribes to a channel", "format", Stream),
     post("/v1/channels/{name}", "Publishes a message to the current \
         subscribers", "", Some("Anything"), Json("Delivered")),
+    get("/v1/caller", "Who the caller is, and its grants", "", Json("Caller")),
     get("/v1/tokens", "Tokens, without their secrets", "level forward limit after", Json("Page")),
     Operation { status: 201, ..post("/v1/tokens", "Creates a token, which is shown \
         once", "forward", Some("NewToken"), Json("Token")) },

@@ -199,6 +199,15 @@ impl Context {
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
+    /// Returns whether this is the origin of a page that a member serves. It is in lower case.
+    pub fn is_member_origin(&self, origin: &str) -> bool {
+        self.member_urls().iter().any(|url| url.eq_ignore_ascii_case(origin))
+    }
+
+    pub fn member_urls(&self) -> Vec<String> {
+        self.setup.known().members.iter().map(|member| self.setup.url(member)).collect()
+    }
+
     /// Returns the leader, if it is another node.
     pub fn other_leader(&self) -> Option<NodeId> {
         self.handle.pulse().leader().filter(|leader| *leader != self.me())

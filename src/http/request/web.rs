@@ -4,7 +4,8 @@
 //!
 //! - A call by a name other than this node's (`Host`) is refused: addresses, localhost and the topology's names are its own.
 //!   With a credential any name is accepted: a page without a credential cannot show one.
-//! - A call from another origin (`Origin`, `Sec-Fetch-Site`) is refused, unless an operator allows that origin.
+//! - A call from another origin (`Origin`, `Sec-Fetch-Site`) is refused, unless an operator allows that origin, or it is that of
+//!   another member: the dashboard of a node that has died goes on with the others.
 //!
 //! Both checks are needed. The first stops a page that has pointed its own name at this node: for the
 //! browser, page and node are then one origin. The second stops a page that calls the node by its right name.
@@ -113,14 +114,19 @@ impl Web {
     /// Returns the origin that may read the response, if the call comes from a page of another origin.
     /// Browsers send `Origin` with everything but plain reads, and `Sec-Fetch-Site` with all calls by https
     /// or to the loopback. `same-site` is foreign, too: another port of this machine has the same site.
-    pub fn check_origin(&self, request: &Parts) -> Result<Option<HeaderValue>, Problem> {
+    pub fn check_origin(
+        &self,
+        request: &Parts,
+        is_member: impl Fn(&str) -> bool,
+    ) -> Result<Option<HeaderValue>, Problem> {
         let headers = &request.headers;
         if let Some(origin) = headers.get(ORIGIN) {
             let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
-            if self.origins.contains(&text) {
-                return Ok(Some(origin.clone()));
+            if is_own(&text, request) {
+                return Ok(None);
             }
-            return if is_own(&text, request) { Ok(None) } else { Err(foreign("Origin")) };
+            let is_allowed = self.origins.contains(&text) || is_member(&text);
+            return if is_allowed { Ok(Some(origin.clone())) } else { Err(foreign("Origin")) };
         }
         let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
         let reads = [Method::GET, Method::HEAD].contains(&request.method);
@@ -241,7 +247,8 @@ mod tests {
         let web = Web { origins: vec!["https://console.example".to_string()], ..Web::default() };
         let check = |line: &str, headers: &[(&str, &str)]| {
             let headers = [&[("host", "127.0.0.1:9000")], headers].concat();
-            let checked = web.check_origin(&request(line, Version::HTTP_11, &headers));
+            let request = request(line, Version::HTTP_11, &headers);
+            let checked = web.check_origin(&request, |origin| origin == "http://127.0.0.2:9000");
             checked.map(|origin| origin.is_some()).map_err(|problem| problem.code())
         };
         let (origin, site) = ("origin", "sec-fetch-site");
@@ -254,9 +261,12 @@ mod tests {
         assert_eq!(check("GET /", &[(site, "cross-site")]), Ok(false), "a link");
         let allowed = [(origin, "https://console.example"), (site, "cross-site")];
         assert_eq!(check("PUT /v1/docs/a", &allowed), Ok(true));
+        let member = [(origin, "http://127.0.0.2:9000"), (site, "cross-site")];
+        assert_eq!(check("PUT /v1/docs/a", &member), Ok(true));
         for (line, headers) in [
             ("POST /v1/commands", &[(origin, "http://evil.example")][..]),
             ("POST /v1/commands", &[(origin, "null")]),
+            ("POST /v1/commands", &[(origin, "https://127.0.0.2:9000")]),
             ("POST /v1/commands", &[(origin, "http://127.0.0.1:9001"), (site, "same-site")]),
             ("POST /v1/commands", &[(site, "cross-site")]),
             ("GET /v1/docs", &[(site, "same-site")]),

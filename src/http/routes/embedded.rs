@@ -4,10 +4,11 @@
 //! The files are part of the binary and load nothing from elsewhere: the page works in a network without a
 //! way out, and always fits the node that serves it.
 
-use std::sync::LazyLock;
+use std::iter;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
-use axum::extract::{Path, Request};
+use axum::extract::{Path, Request, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
     REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
@@ -19,17 +20,16 @@ use bytes::Bytes;
 use super::health;
 use crate::http::answer::{self, Answer, JSON, empty, unknown_route, value_of};
 use crate::http::openapi::document;
+use crate::http::request::Context;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
-/// Allows no external sources, no inline code, and no frames.
+/// Allows no external sources, no inline code, and no frames. The page may call the members, so that it can go on with another node.
 /// Documents and names are text of clients, and a page that shows them must not run them.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'none'",
-);
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'; connect-src 'self'";
 const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 struct File {
@@ -44,19 +44,27 @@ macro_rules! files {
     };
 }
 
-const FILES: [File; 12] = files![
+const FILES: [File; 20] = files![
     "index.html" HTML,
     "style.css" CSS,
     "app.js" JS,
     "api.js" JS,
+    "backups.js" JS,
+    "charts.js" JS,
+    "cluster.js" JS,
     "conflicts.js" JS,
-    "data.js" JS,
     "documents.js" JS,
     "dom.js" JS,
+    "elections.js" JS,
     "feed.js" JS,
-    "nodes.js" JS,
-    "orders.js" JS,
+    "lists.js" JS,
+    "members.js" JS,
+    "overview.js" JS,
+    "processes.js" JS,
+    "rights.js" JS,
+    "roles.js" JS,
     "timeline.js" JS,
+    "why.js" JS,
 ];
 
 /// One tag for all files: they belong together.
@@ -71,10 +79,10 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 /// A browser gets the page, and any other client a text with the available routes.
-pub async fn root(request: Request) -> Response<Body> {
+pub async fn root(State(context): State<Arc<Context>>, request: Request) -> Response<Body> {
     let headers = request.headers();
     let mut response = match takes_html(headers) {
-        true => served(&FILES[0], headers),
+        true => served(&FILES[0], headers, &context.member_urls()),
         false => health::root(),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
@@ -83,7 +91,7 @@ pub async fn root(request: Request) -> Response<Body> {
 
 pub async fn file(Path(name): Path<String>, request: Request) -> Answer {
     match FILES.iter().find(|file| file.name == name) {
-        Some(file) => Ok(served(file, request.headers())),
+        Some(file) => Ok(served(file, request.headers(), &[])),
         None => Err(unknown_route(request.uri().path())),
     }
 }
@@ -94,11 +102,11 @@ fn takes_html(headers: &HeaderMap) -> bool {
     accepted.any(|value| value.split(',').any(|kind| kind.trim().starts_with("text/html")))
 }
 
-fn served(file: &File, headers: &HeaderMap) -> Response<Body> {
+fn served(file: &File, headers: &HeaderMap, members: &[String]) -> Response<Body> {
     let mut response = unless_known(&TAG, headers, HeaderValue::from_static(file.kind), file.text);
     let headers = response.headers_mut();
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, policy(members)),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (OPENER, HeaderValue::from_static("same-origin")),
@@ -106,6 +114,11 @@ fn served(file: &File, headers: &HeaderMap) -> Response<Body> {
         headers.insert(name, value);
     }
     response
+}
+
+fn policy(members: &[String]) -> HeaderValue {
+    let all = iter::once(POLICY).chain(members.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    value_of(all)
 }
 
 /// Sends the text, or 304 if the client has it already.

@@ -146,6 +146,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/processes/{*id}" => get(processes::get),
         "/v1/feed" => get(feed::follow),
         "/v1/channels/{*name}" => get(channels::listen),
+        "/v1/caller" => get(tokens::caller),
         "/v1/tokens" => get(tokens::list),
         "/v1/backup" => get(backups::backup),
         "/v1/explain/leader" => get(explain::leader),

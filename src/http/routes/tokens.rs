@@ -13,7 +13,7 @@ use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::http::{Response, StatusCode};
 use serde_json::json;
 
-use crate::http::access::written;
+use crate::http::access::{Who, written};
 use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
 use crate::http::request::{CallKind, ClientRequest, Context, IDEMPOTENCY_KEY};
@@ -64,6 +64,20 @@ fn draw() -> Option<(TokenId, String)> {
         let _ = write!(secret, "{byte:02x}");
     }
     Some((TokenId(id), secret))
+}
+
+/// Who the caller is, by the token that it shows, and what it may do: a page shows only the actions that will be allowed.
+pub async fn caller(request: ClientRequest) -> Response<Body> {
+    let principal = request.principal();
+    let name = match &principal.who {
+        Who::Token { name, .. } => name.to_string(),
+        who => who.to_string(),
+    };
+    let token = principal.token().map(|id| id.to_string());
+    let told = json!({"name": name, "token_id": token, "grants": principal.written_grants()});
+    let mut response = answer::json(StatusCode::OK, told.to_string());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {

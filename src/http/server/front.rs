@@ -138,7 +138,7 @@ impl Front {
         if !(of_peer && context.setup.secret.is_some() || matches!(shown, Shown::Right(_))) {
             context.web.check_host(host, |name| context.is_member_name(name))?;
         }
-        context.web.check_origin(parts)
+        context.web.check_origin(parts, |origin| context.is_member_origin(origin))
     }
 
     async fn admitted(&self, mut call: ClientCall) -> Response<Body> {

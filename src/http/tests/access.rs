@@ -131,12 +131,12 @@ async fn each_route_with_each_credential() {
     for row in &TABLE {
         for sample in samples(row) {
             let node = Node::with(closed()).await;
-            let needs_nothing = sample.asked == Asked::Nothing;
-            let refused = |status, code| (!needs_nothing).then_some((status, code));
+            let open = sample.asked == Asked::Nothing;
+            let refused = |status, code| (!open).then_some((status, code));
             let (id, revoked) = token(&node, &["read,write,watch *", "order"]).await;
             revoke(&node, &id).await;
-            let unauthorized = refused(401, "unauthorized");
-            sample.expect(&node, None, unauthorized, "nobody").await;
+            sample.expect(&node, None, refused(401, "unauthorized"), "nobody").await;
+            let unauthorized = (row.2 != Need::Nothing).then_some((401, "unauthorized"));
             sample.expect(&node, Some("wrong"), unauthorized, "a wrong credential").await;
             sample.expect(&node, Some("eldest_0123456789abcdef"), unauthorized, "a malformed token").await;
             sample.expect(&node, Some("eldest_0123456789abcdef_00"), unauthorized, "an unknown token").await;

@@ -1,0 +1,171 @@
+// The cluster as this page knows it. It asks one node, and that node's feed says when to ask again. When the node does not
+// answer, the page goes on with another one.
+
+import { Refused, asked, get, home, lines, signedIn, use } from "./api.js";
+
+const STATUS_EVERY = 1000;
+const EXPLAIN_EVERY = 3000;
+const LOST_EVERY_MOST = 8000;
+// A node answers these from memory, or asks the others for a second at most.
+const PATIENCE = 2500;
+const EXPLAIN_PATIENCE = 5000;
+const FEED_PAUSE = 1000;
+// A feed without news sends a bookmark every 5 seconds.
+const FEED_SILENCE = 12_000;
+
+// Events after which the cluster looks different.
+const OF_CLUSTER = ["new_leader", "new_state", "members_changed", "service_down", "service_up", "election_started", "election_completed",
+  "merge_called_off"];
+
+// `lostSince` is when the last answer came, while no node answers. `trouble` is why the node refuses to tell its status.
+export const cluster = { status: null, explained: null, caller: null, answered: null, lostSince: null, tried: [], trouble: null, live: false };
+
+const changed = () => document.dispatchEvent(new Event("cluster"));
+
+// Waits for this time, or until `wake` is called.
+function waiting() {
+  let end = () => {};
+  const wait = (ms) => new Promise((done) => {
+    const timer = setTimeout(done, ms);
+    end = () => { clearTimeout(timer); done(); };
+  });
+  return [wait, () => end()];
+}
+
+const [untilLook, wakeLook] = waiting();
+const [untilExplain, wakeExplain] = waiting();
+const [untilFeed, wakeFeed] = waiting();
+let pause = STATUS_EVERY;
+
+function took(status) {
+  const before = cluster.status;
+  Object.assign(cluster, { status, answered: new Date(), lostSince: null, tried: [], trouble: null });
+  pause = STATUS_EVERY;
+  if (before?.leader?.id !== status.leader?.id || before?.epoch !== status.epoch) wakeExplain();
+  changed();
+}
+
+const addresses = () => [...new Set([home, ...(cluster.status?.members ?? []).map((member) => member.url)])];
+
+// Asks all other nodes, and goes on with the first that answers and is of the same cluster.
+async function goOn() {
+  cluster.lostSince ??= cluster.answered ?? new Date();
+  cluster.live = false;
+  changed();
+  const others = addresses().filter((url) => url !== asked());
+  const look = async (url) => {
+    const status = await get("/v1/status", { at: url, patience: PATIENCE });
+    if (status.cluster_id !== cluster.status.cluster_id) throw new Error("another cluster");
+    return { url, status };
+  };
+  try {
+    const { url, status } = await Promise.any(others.map(look));
+    use(url);
+    took(status);
+    restartFeed();
+    wakeExplain();
+  } catch {
+    cluster.tried = [asked(), ...others];
+    pause = Math.min(pause * 2, LOST_EVERY_MOST);
+    changed();
+  }
+}
+
+async function look() {
+  try {
+    took(await get("/v1/status", { patience: PATIENCE }));
+  } catch (error) {
+    if (!(error instanceof Refused)) return goOn();
+    Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message });
+    changed();
+    if (error.status === 401 && error.isOfNow) document.dispatchEvent(new CustomEvent("unauthorized", { detail: signedIn() ? error.message : "" }));
+  }
+}
+
+async function explain() {
+  try {
+    cluster.explained = await get("/v1/explain/leader?limit=50", { patience: EXPLAIN_PATIENCE });
+    changed();
+  } catch { /* the status says what is wrong */ }
+}
+
+async function repeat(work, wait, every) {
+  for (;;) {
+    if (!document.hidden) await work();
+    await wait(every());
+  }
+}
+
+// What the caller may do. A node that is too busy to say it is asked again.
+export async function learnCaller() {
+  try { cluster.caller = await get("/v1/caller"); } catch { cluster.caller = null; }
+  changed();
+}
+
+let kinds = [];
+let heard = () => {};
+let end = null;
+let since = null;
+let last = 0;
+
+// The view is told of events of these kinds, beside those of the cluster.
+export function follow(wanted, tell) {
+  const differs = wanted.join() !== kinds.join();
+  [kinds, heard] = [wanted, tell];
+  if (differs) restartFeed();
+}
+
+function restartFeed() {
+  end?.abort();
+  wakeFeed();
+}
+
+function hear(event) {
+  since = event.id ?? since;
+  last = Date.now();
+  if (!cluster.live) {
+    cluster.live = true;
+    changed();
+  }
+  if (OF_CLUSTER.includes(event.kind)) {
+    wakeLook();
+    wakeExplain();
+  }
+  if (kinds.includes(event.kind)) heard(event);
+}
+
+async function listen() {
+  if (cluster.lostSince) return;
+  end = new AbortController();
+  const query = new URLSearchParams({ format: "ndjson", kinds: [...new Set([...OF_CLUSTER, ...kinds])].join() });
+  if (since) query.set("since", since);
+  try {
+    for await (const line of lines(`/v1/feed?${query}`, end.signal)) hear(JSON.parse(line));
+  } catch (error) {
+    // This position is no longer kept: everything is read again anyway.
+    if (error.status === 410) since = null;
+  }
+  end = null;
+  if (cluster.live) {
+    cluster.live = false;
+    changed();
+  }
+}
+
+export const wakeAll = () => {
+  wakeLook();
+  wakeExplain();
+  restartFeed();
+};
+
+export function begin() {
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) end?.abort();
+    else wakeAll();
+  });
+  setInterval(() => { if (end && cluster.live && Date.now() - last > FEED_SILENCE) end.abort(); }, FEED_PAUSE);
+  repeat(look, untilLook, () => pause);
+  repeat(explain, untilExplain, () => EXPLAIN_EVERY);
+  repeat(listen, untilFeed, () => FEED_PAUSE);
+  learnCaller();
+}

@@ -1,0 +1,152 @@
+// The cluster at a glance: who leads and why, who is next, what is wrong, how fast it is, and each node.
+
+import { get } from "./api.js";
+import { charts, leaderless, quantile, rate, sample } from "./charts.js";
+import { cluster } from "./cluster.js";
+import { ago, bytes, h, refresh, seconds, table } from "./dom.js";
+import { leading, sentence } from "./why.js";
+
+const SAMPLE_EVERY = 1000;
+const DIAGNOSE_EVERY = 5000;
+const PATIENCE = 2000;
+
+// What each node says about itself, as far as this browser reaches it.
+const told = new Map();
+let diagnosed = 0;
+
+async function diagnose() {
+  diagnosed = Date.now();
+  await Promise.all(cluster.status.members.map(async (member) => {
+    try { told.set(member.id, await get("/v1/diagnostics", { at: member.url, patience: PATIENCE })); } catch { told.delete(member.id); }
+  }));
+}
+
+// What is wrong, worst first: each a class and a sentence.
+function findings({ status, explained }) {
+  const found = [];
+  if (!status.leader) found.push(["bad", "There is no leader."]);
+  for (const one of explained?.silent ?? []) found.push(["bad", `${one.name} does not answer: ${one.why}.`]);
+  for (const [id, said] of told) {
+    const name = status.members.find((member) => member.id === id)?.name ?? `node ${id}`;
+    for (const remark of said.remarks) found.push(["warn", `${name}: ${remark.text}`]);
+  }
+  if (!told.size && status.remark) found.push(["warn", status.remark]);
+  if (status.service_down) found.push(["warn", "Client writes are stopped by an operator."]);
+  for (const one of explained?.as_seen ?? []) {
+    if (one.journal_lost) found.push(["warn", `${one.name} has lost its journal.`]);
+  }
+  return found;
+}
+
+// How many more nodes may fail.
+function spare({ status, explained }) {
+  if (!explained || status.mode !== "safe") return null;
+  const voters = status.members.filter((member) => member.votes);
+  const silent = new Set(explained.silent.map((one) => one.id));
+  const up = voters.filter((member) => !silent.has(member.id)).length;
+  const more = up - explained.needed;
+  const all = up === voters.length ? (up === 1 ? "The only node answers" : `All ${up} nodes answer`) : `${up} of ${voters.length} nodes answer`;
+  if (more < 0) return ["bad", `${all}: too few to form a majority. Writes wait until ${-more === 1 ? "another one" : `${-more} others`} can be reached.`];
+  if (more === 0) return [up === voters.length ? "good" : "warn", `${all}. If one ${up === 1 ? "" : "more "}fails, the cluster stops.`];
+  return [up === voters.length ? "good" : "warn", `${all}. The cluster goes on if ${more === 1 ? "any one of them fails" : `any ${more} of them fail`}.`];
+}
+
+function health(state) {
+  const [kind, text] = spare(state) ?? (state.status.mode === "available" && state.explained ? ["good", "In available mode each side goes on by itself."] : ["faint", "…"]);
+  return h("section", { class: "card", "aria-label": "Health" }, h("h3", {}, "Health"), h("p", { class: kind }, text),
+    h("ul", {}, findings(state).map(([kind, text]) => h("li", { class: kind }, text))));
+}
+
+function leadership({ explained }) {
+  if (!explained) return h("section", { class: "card" }, h("h3", {}, "Leader"), h("p", { class: "faint" }, "Asking all nodes."));
+  const [who, ...why] = leading(explained);
+  const since = explained.leader && explained.changes[0]?.epoch === explained.leader.epoch ? explained.changes[0].at : null;
+  return h("section", { class: "card", "aria-label": "Leader" }, h("h3", {}, "Leader"),
+    h("p", { class: "lead" }, explained.leader ? "♛ " : "", who, " ", since ? h("span", { class: "faint" }, "(", ago(since), ")") : ""),
+    why.map((text) => h("p", {}, text)),
+    h("ul", {}, explained.next.map((step) => h("li", {}, sentence(step.says)))));
+}
+
+const ms = (value) => value === null ? "–" : `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+
+function figures({ status }) {
+  const one = (name, value, about) => h("div", {}, h("dt", { title: about }, name), h("dd", {}, value));
+  return h("dl", { class: "figures" },
+    one("writes", rate() === null ? "–" : `${Math.round(rate())}/s`, "records committed in the last second"),
+    one("commit p50", ms(quantile(0.5)), "half of the last minute's commits were faster"),
+    one("commit p99", ms(quantile(0.99)), "99 of 100 of the last minute's commits were faster"),
+    one("leaderless", leaderless() === null ? "–" : `${leaderless().toFixed(1)} s`, "how long the leader's process has known no leader since it started"),
+    one("state", bytes(status.state_bytes), `of at most ${bytes(status.state_bytes_most)}`),
+    one("index", status.commit_index, "the newest committed record"));
+}
+
+function role(status, member, seen) {
+  const leads = status.leader?.id === member.id;
+  if (leads) return h("strong", { "data-crown": member.name }, "♛ leader");
+  if (!member.reachable) return h("span", { class: "bad" }, "unreachable");
+  const name = member.role ?? (seen?.leader ? "follower" : "candidate");
+  return member.votes === false ? `${name}, learns` : status.heir === member.id ? `${name}, next` : name;
+}
+
+function disk(said) {
+  if (!said) return "–";
+  if (said.disk.full) return h("span", { class: "bad" }, "full");
+  if (said.disk.waits_ms >= 1000) return h("span", { class: "bad" }, `stalled for ${seconds(said.disk.waits_ms)}`);
+  return h("span", { title: "the slowest sync of the last minute" }, `${said.disk.slowest_sync_ms} ms`);
+}
+
+function rows({ status, explained }) {
+  const contenders = new Map((explained?.contenders ?? []).map((one) => [one.node, one]));
+  return status.members.map((member) => {
+    const seen = explained?.as_seen.find((one) => one.id === member.id);
+    const fit = contenders.get(member.id);
+    const lag = member.lag ?? fit?.lag ?? (fit?.fitness === "ready" ? 0 : null);
+    const remark = member.trouble ?? (fit && fit.fitness !== "ready" ? fit.fitness.replace("_", " ") : "");
+    const said = told.get(member.id);
+    return [member.name, role(status, member, seen), seen?.epoch ?? "–", lag ?? "–", seconds(member.last_heard_ms), disk(said), said?.version ?? "–",
+      member.url, remark];
+  });
+}
+
+function matrix({ status, explained }) {
+  const cell = (from, to) => {
+    if (from.id === to.id) return "·";
+    const seen = explained.as_seen.find((one) => one.id === from.id);
+    if (!seen) return h("span", { class: "faint" }, "no answer");
+    return seen.reaches.includes(to.id) ? h("span", { class: "good" }, "yes") : h("span", { class: "bad" }, "no");
+  };
+  const members = status.members;
+  const lines = members.map((from) => [from.name, ...members.map((to) => cell(from, to))]);
+  return table("Reachability: each row is the report of one node", ["from", ...members.map((member) => member.name)], lines);
+}
+
+export function overview() {
+  const place = h("div", {}, h("p", { class: "faint" }, "Asking this node."));
+  const draw = () => {
+    if (!cluster.status) return;
+    refresh(place,
+      h("div", { class: "sides" }, leadership(cluster), health(cluster)),
+      figures(cluster),
+      table("Nodes, as this one sees them", ["node", "role", "epoch", "lag", "last heard", "slowest sync", "version", "address", "remark"], rows(cluster)),
+      charts(),
+      cluster.explained ? matrix(cluster) : "");
+  };
+  let sampled = 0;
+  return {
+    element: place, every: 1000, watches: true,
+    async load() {
+      draw();
+      if (!cluster.status || cluster.trouble) return;
+      const due = [];
+      if (Date.now() - sampled >= SAMPLE_EVERY) {
+        sampled = Date.now();
+        due.push(sample());
+      }
+      if (Date.now() - diagnosed >= DIAGNOSE_EVERY) due.push(diagnose());
+      if (!due.length) return;
+      // What cannot be measured is shown as unknown.
+      await Promise.allSettled(due);
+      draw();
+    },
+  };
+}
