@@ -2,7 +2,7 @@
 
 import { asked, home, signIn, signOut, signedIn } from "./api.js";
 import { backups } from "./backups.js";
-import { begin, cluster, follow, learnCaller, wakeAll } from "./cluster.js";
+import { begin, cluster, follow, forNewCaller } from "./cluster.js";
 import { conflicts } from "./conflicts.js";
 import { documents } from "./documents.js";
 import { ask, button, clock, field, h, refresh } from "./dom.js";
@@ -79,8 +79,12 @@ async function load(shown) {
       refused(shown, null);
       complain("view", "");
     } catch (error) {
-      if (error.status === 401 || error.status === 403) refused(shown, error);
-      else if (error.status) complain("view", error.message);
+      if (error.status === 401 || error.status === 403) {
+        // The answer would be the same until the user signs in.
+        refused(shown, error);
+        return;
+      }
+      if (error.status) complain("view", error.message);
       // Without a status no answer came: the watch of the cluster says so.
     }
   }
@@ -113,6 +117,7 @@ function summary({ status }) {
 
 function connection() {
   if (cluster.lostSince) return `Disconnected since ${clock(cluster.lostSince)}`;
+  if (cluster.refused) return "Not signed in";
   if (!cluster.status) return "Connecting";
   return cluster.live ? "Live" : "Asking every second";
 }
@@ -146,8 +151,6 @@ function show() {
 }
 
 let signing = false;
-// A user who does not want to sign in is not asked again and again.
-let declined = false;
 
 async function sign(why) {
   if (signing) return;
@@ -161,9 +164,8 @@ async function sign(why) {
       return true;
     });
   signing = false;
-  declined = !went;
-  await learnCaller();
-  wakeAll();
+  if (!went) return;
+  forNewCaller();
   if (view) next(view, 0);
 }
 
@@ -174,7 +176,7 @@ byId("sign").addEventListener("click", () => {
   location.reload();
 });
 document.addEventListener("trouble", (event) => complain("action", event.detail));
-document.addEventListener("unauthorized", (event) => { if (!declined) sign(event.detail); });
+document.addEventListener("unauthorized", (event) => sign(event.detail));
 document.addEventListener("cluster", show);
 addEventListener("hashchange", open);
 open();

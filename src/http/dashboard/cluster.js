@@ -2,6 +2,7 @@
 // answer, the page goes on with another one.
 
 import { Refused, asked, get, home, lines, signedIn, use } from "./api.js";
+import { mayWatch } from "./rights.js";
 
 const STATUS_EVERY = 1000;
 const EXPLAIN_EVERY = 3000;
@@ -17,8 +18,10 @@ const FEED_SILENCE = 12_000;
 const OF_CLUSTER = ["new_leader", "new_state", "members_changed", "service_down", "service_up", "election_started", "election_completed",
   "merge_called_off"];
 
-// `lostSince` is when the last answer came, while no node answers. `trouble` is why the node refuses to tell its status.
-export const cluster = { status: null, explained: null, caller: null, answered: null, lostSince: null, tried: [], trouble: null, live: false };
+// `lostSince` is when the last answer came, while no node answers. `refused` is why the node does not tell this caller its status: it is
+// not asked again before the user signs in, because a node counts wrong tokens and refuses an address that shows many.
+export const cluster = { status: null, explained: null, caller: null, answered: null, lostSince: null, tried: [], trouble: null, refused: null,
+  live: false };
 
 const changed = () => document.dispatchEvent(new Event("cluster"));
 
@@ -39,7 +42,8 @@ let pause = STATUS_EVERY;
 
 function took(status) {
   const before = cluster.status;
-  Object.assign(cluster, { status, answered: new Date(), lostSince: null, tried: [], trouble: null });
+  Object.assign(cluster, { status, answered: new Date(), lostSince: null, tried: [], trouble: null, refused: null });
+  if (!cluster.caller) learnCaller();
   pause = STATUS_EVERY;
   if (before?.leader?.id !== status.leader?.id || before?.epoch !== status.epoch) wakeExplain();
   changed();
@@ -72,17 +76,22 @@ async function goOn() {
 }
 
 async function look() {
+  if (cluster.refused) return;
   try {
     took(await get("/v1/status", { patience: PATIENCE }));
   } catch (error) {
     if (!(error instanceof Refused)) return goOn();
-    Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message });
+    if (!error.isOfNow) return;
+    const isRefused = error.status === 401 || error.status === 403;
+    Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message, refused: isRefused ? error.message : null });
+    if (isRefused) end?.abort();
     changed();
-    if (error.status === 401 && error.isOfNow) document.dispatchEvent(new CustomEvent("unauthorized", { detail: signedIn() ? error.message : "" }));
+    if (error.status === 401) document.dispatchEvent(new CustomEvent("unauthorized", { detail: signedIn() ? error.message : "" }));
   }
 }
 
 async function explain() {
+  if (cluster.refused || cluster.lostSince) return;
   try {
     cluster.explained = await get("/v1/explain/leader?limit=50", { patience: EXPLAIN_PATIENCE });
     changed();
@@ -96,10 +105,16 @@ async function repeat(work, wait, every) {
   }
 }
 
-// What the caller may do. A node that is too busy to say it is asked again.
-export async function learnCaller() {
+let learning = false;
+
+// Asks what the caller may do. A node that is too busy to say it is asked again.
+async function learnCaller() {
+  if (learning) return;
+  learning = true;
   try { cluster.caller = await get("/v1/caller"); } catch { cluster.caller = null; }
+  learning = false;
   changed();
+  wakeFeed();
 }
 
 let kinds = [];
@@ -135,7 +150,7 @@ function hear(event) {
 }
 
 async function listen() {
-  if (cluster.lostSince) return;
+  if (cluster.lostSince || cluster.refused || !mayWatch()) return;
   end = new AbortController();
   const query = new URLSearchParams({ format: "ndjson", kinds: [...new Set([...OF_CLUSTER, ...kinds])].join() });
   if (since) query.set("since", since);
@@ -152,11 +167,17 @@ async function listen() {
   }
 }
 
-export const wakeAll = () => {
+const wakeAll = () => {
   wakeLook();
   wakeExplain();
   restartFeed();
 };
+
+// Begins again for a caller who has signed in.
+export function forNewCaller() {
+  Object.assign(cluster, { caller: null, trouble: null, refused: null });
+  wakeAll();
+}
 
 export function begin() {
   document.addEventListener("visibilitychange", () => {
@@ -167,5 +188,4 @@ export function begin() {
   repeat(look, untilLook, () => pause);
   repeat(explain, untilExplain, () => EXPLAIN_EVERY);
   repeat(listen, untilFeed, () => FEED_PAUSE);
-  learnCaller();
 }

@@ -19,5 +19,7 @@ export const can = (verb, area, name = "") => granted(verb, area).some((grant) =
 
 export const mayOrder = () => can("order");
 
+export const mayWatch = () => granted("watch").length > 0;
+
 // The prefixes of the names on which the caller has this verb. The empty one stands for all.
 export const prefixes = (verb, area) => granted(verb, area).map((grant) => grant.prefix);
