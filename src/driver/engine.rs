@@ -239,6 +239,7 @@ impl Engine {
             Ask::MayHaveBeen { call, reply } => drop(reply.send(self.replica.may_have_been(call))),
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
             Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
+            Ask::Waiters { role, most, reply } => drop(reply.send(self.replica.queue(&role, most))),
             Ask::Status(reply) => drop(reply.send(self.status())),
             Ask::Explain(reply) => drop(reply.send(self.explain())),
             Ask::Turns { role, reply } => drop(reply.send(self.chronicle.turns(&role))),

@@ -222,6 +222,12 @@ pub enum Ask {
         names: Vec<LeaseName>,
         reply: oneshot::Sender<Option<LeaseTimes>>,
     },
+    /// Asks for the first callers that wait for a role.
+    Waiters {
+        role: Text,
+        most: usize,
+        reply: oneshot::Sender<Option<Vec<(Text, i64)>>>,
+    },
     Status(oneshot::Sender<Status>),
     Explain(oneshot::Sender<Explained>),
     /// Asks for the recent events of a role.
@@ -508,6 +514,11 @@ impl Handle {
     /// Returns None if this node does not lead.
     pub async fn lease_times(&self, names: Vec<LeaseName>) -> Option<LeaseTimes> {
         self.tell(|reply| Ask::LeaseTimes { names, reply }).await.flatten()
+    }
+
+    /// Returns the first callers that wait for a role, each with its priority; None if this node does not lead.
+    pub async fn waiters(&self, role: Text, most: usize) -> Option<Vec<(Text, i64)>> {
+        self.tell(|reply| Ask::Waiters { role, most, reply }).await.flatten()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Cluster, Plan, eldest, problem, wait_for, watch_for};
-use crate::roles::{acquire, grant, patient};
+use crate::roles::{acquire, grant, line_is, patient};
 
 async fn explained(cluster: &Cluster, node: u32) -> Value {
     cluster.answer(node, Call::get("/v1/explain/leader")).await.expect(200).json()
@@ -151,6 +151,29 @@ async fn a_role_tells_who_had_it_and_why_that_ended() {
     let again = cluster.answer(2, Call::get(path)).await.expect(200).json();
     assert_eq!(again["turns"].as_array().map(Vec::len), Some(3), "it outlives all processes: {again}");
     problem(&cluster.answer(2, Call::get("/v1/explain/roles/")).await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn a_role_tells_who_would_get_it_next() {
+    let cluster = Cluster::of(3).await;
+    let told = async || cluster.answer(2, Call::get("/v1/explain/roles/r")).await.expect(200).json();
+    let token = grant(cluster.answer(1, acquire("r", "ann", json!({}))).await);
+    assert_eq!(told().await["waiters"], json!([]));
+    // Each comes when the one before is in the queue, and a higher priority comes first all the same.
+    for (count, (instance, priority)) in (1..).zip([("bob", 0), ("cid", 0), ("dan", 7)]) {
+        let call = cluster.answer(3, patient("r", instance, json!({"priority": priority})));
+        tokio::spawn(call);
+        line_is(&cluster, count).await;
+    }
+    let names: Vec<Value> =
+        told().await["waiters"].as_array().expect("a list").iter().map(|one| one["instance_id"].clone()).collect();
+    assert_eq!(names, [json!("dan"), json!("bob"), json!("cid")]);
+    assert_eq!(told().await["waiters"][0], json!({"instance_id": "dan", "priority": 7}));
+    let local = cluster.answer(2, Call::get("/v1/explain/roles/r?level=local")).await.expect(200).json();
+    assert_eq!((&local["waiting"], &local["waiters"]), (&Value::Null, &Value::Null));
+    let release = Call::post("/v1/roles/r/release").json(&json!({"instance_id": "ann", "token": token}));
+    cluster.answer(1, release).await.expect(200);
+    wait_for("the first of them has it", async || (told().await["holder"]["instance_id"] == "dan").then_some(())).await;
 }
 
 #[tokio::test]

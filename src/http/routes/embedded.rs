@@ -44,7 +44,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [File; 20] = files![
+const FILES: [File; 23] = files![
     "index.html" HTML,
     "style.css" CSS,
     "app.js" JS,
@@ -57,13 +57,16 @@ const FILES: [File; 20] = files![
     "dom.js" JS,
     "elections.js" JS,
     "feed.js" JS,
+    "leases.js" JS,
     "lists.js" JS,
     "members.js" JS,
+    "orders.js" JS,
     "overview.js" JS,
     "processes.js" JS,
     "rights.js" JS,
     "roles.js" JS,
     "timeline.js" JS,
+    "tokens.js" JS,
     "why.js" JS,
 ];
 

@@ -35,6 +35,9 @@ use crate::types::{LeaseName, NodeId, Text, WallTime};
 const ROLES: &str = "/v1/explain/roles/";
 const CALLS: &str = "/v1/explain/calls/";
 
+/// The first callers in the waiter queue; `waiting` has the number of all.
+const WAITERS_SHOWN: usize = 100;
+
 /// A node that is busy or far away answers within this time; a node that hangs is left out.
 const WITHIN: Duration = Duration::from_secs(1);
 
@@ -108,18 +111,23 @@ fn with_node(mut call: Value, node: u32) -> Value {
 
 async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
     let view = context.handle.read(level).await?;
-    let waiting = match level {
-        Level::Local => None,
+    let (waiting, waiters) = match level {
+        Level::Local => (None, None),
         Level::Linear | Level::Leader => {
             let times = context.handle.lease_times(vec![LeaseName::Role(name.clone())]).await;
-            times.and_then(|times| times.times.first().map(|(_, waiting)| *waiting))
+            let waiting = times.and_then(|times| times.times.first().map(|(_, waiting)| *waiting));
+            (waiting, context.handle.waiters(name.clone(), WAITERS_SHOWN).await)
         }
     };
+    let shown = |(instance, priority): &(Text, i64)| json!({"instance_id": instance, "priority": priority});
+    let waiters: Option<Vec<Value>> = waiters.map(|waiters| waiters.iter().map(shown).collect());
     let turns = context.handle.turns(name.clone()).await;
     let turns: Vec<Value> = turns.iter().map(|line| turn_shown(line)).collect();
     let role = view.store.role(name);
     let holder = role.map(|role| json!({"instance_id": role.claim.instance, "token": role.token}));
-    Ok(answer::data(&json!({"role": name, "holder": holder, "waiting": waiting, "turns": turns})))
+    let told =
+        json!({"role": name, "holder": holder, "waiting": waiting, "waiters": waiters, "turns": turns});
+    Ok(answer::data(&told))
 }
 
 /// The words of another node must not look like further lines.

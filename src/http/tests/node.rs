@@ -239,6 +239,7 @@ impl Loop {
             }
             // This node has no leases.
             Ask::LeaseTimes { reply, .. } => drop(reply),
+            Ask::Waiters { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
             Ask::Measures(reply) => drop(reply),
             Ask::Explain(reply) => drop(reply),

@@ -140,6 +140,11 @@ impl<T> Waiters<T> {
         self.lines.get(role).map_or(0, |line| line.waiting.len())
     }
 
+    /// The waiters for a role, the next one first.
+    pub fn in_order(&self, role: &Text) -> impl Iterator<Item = &Waiter<T>> {
+        self.lines.get(role).into_iter().flat_map(|line| line.waiting.values())
+    }
+
     fn full(&self, role: &Text) -> Option<Full> {
         match () {
             () if self.count(role) >= WAITERS_PER_ROLE_MOST => Some(Full::Role),

@@ -17,7 +17,7 @@ use crate::protocol::{
     Checkpoint, Event, Impasse, Input, IsLeader, Node, Output, Recovered, Roster, Settings, Verdict, Write,
 };
 use crate::store::Store;
-use crate::types::{Digest, Index, KeyedCall, LeaseName, NodeId, Now, Record, RequestId, Span, Time};
+use crate::types::{Digest, Index, KeyedCall, LeaseName, NodeId, Now, Record, RequestId, Span, Text, Time};
 
 /// Everything that a node begins with: its settings, and the data from its disk.
 #[derive(Clone, Debug)]
@@ -504,6 +504,11 @@ impl Replica {
     pub fn lease_times(&self, now: Now, names: &[LeaseName]) -> Option<LeaseTimes> {
         let times = |name: &LeaseName| -> (Option<Span>, usize) { self.roles.times(name, now.mono) };
         self.roles.leads().then(|| LeaseTimes { wall: now.wall, times: names.iter().map(times).collect() })
+    }
+
+    /// The first callers that wait for a role, each with its priority. `None` on a node that does not lead.
+    pub fn queue(&self, role: &Text, most: usize) -> Option<Vec<(Text, i64)>> {
+        self.roles.leads().then(|| self.roles.queue(role, most))
     }
 }
 

@@ -8,7 +8,7 @@ mod granting;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::leases::{Leases, Waiters};
+use crate::leases::{Leases, Waiter, Waiters};
 use crate::protocol::mutant::{self, Mutant};
 use crate::replica::io::{CallId, Out};
 use crate::replica::wants::{Acquiring, Renewing};
@@ -85,6 +85,12 @@ impl Roles {
             LeaseName::Process(_) | LeaseName::Doc(_) => 0,
         };
         (self.leases.left(name, now), waiting)
+    }
+
+    /// The first callers that wait for a role, in the order in which they would get it: each instance and its priority.
+    pub fn queue(&self, role: &Text, most: usize) -> Vec<(Text, i64)> {
+        let shown = |waiter: &Waiter<Box<Acquiring>>| (waiter.instance.clone(), waiter.priority);
+        self.waiters.in_order(role).take(most).map(shown).collect()
     }
 
     fn called(&mut self, call: CallId, role: Text, instance: Text) {
