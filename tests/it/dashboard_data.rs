@@ -10,6 +10,7 @@ use tokio::time::{interval, sleep};
 use crate::harness::{Browser, Call, Cluster, Network, Plan, left_out, wait_for};
 use crate::sides;
 
+const AXE: &str = "target/axe/axe_playwright_python/axe.min.js";
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
 /// Documents of the large cluster, and events a second in its feed.
@@ -279,6 +280,45 @@ async fn the_feed_is_filtered_and_paused() {
     assert_eq!(count_of(&browser, "[data-event]").await, rows, "nothing is added while it is paused");
     browser.click("[data-pause]").await;
     browser.shows("app/while-paused").await;
+    is_content(&browser).await;
+}
+
+/// What is opened within the views passes axe, too, and is not wider than a phone.
+#[tokio::test]
+async fn everybody_can_read_an_opened_document() {
+    if no_browser() || left_out("ELDEST_SKIP_AXE", "axe") {
+        return;
+    }
+    let axe = std::fs::read_to_string(AXE).expect("axe is installed as tests/it/dashboard.rs says");
+    let cluster = Cluster::of(1).await;
+    let long = "a word ".repeat(30) + &"x".repeat(200);
+    let browser = browser(&cluster, "profile").await;
+    for (scheme, width) in [("light", 1200), ("dark", 360)] {
+        browser.size(width, 900).await;
+        browser.scheme(scheme).await;
+        for by in [1, 2] {
+            put(&cluster, "app%2Fa", &json!({"by": by, "long": long, "same": [1, 2, 3]})).await;
+        }
+        browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
+        browser.run("if (location.hash) location.reload()", json!([])).await;
+        browser.click("button[aria-label='Edit app/a']").await;
+        browser.click("[data-history]").await;
+        browser.click("section[aria-label=History] tbody tr:nth-child(2) button").await;
+        put(&cluster, "app%2Fa", &json!({"by": 3, "long": long})).await;
+        browser.click("[data-editor] button[type=submit]").await;
+        browser.shows("Nothing was written").await;
+        browser.element("[data-editor] [data-side=left] mark").await;
+        browser.run(&axe, json!([])).await;
+        let found = browser
+            .run_async(
+                "const done = arguments[arguments.length - 1]; axe.run({preload: false}).then((said) => done(said.violations\
+                 .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html).join(' ')}`)), (error) => done([String(error)]));",
+            )
+            .await;
+        assert_eq!(found, json!([]), "{scheme}, {width}");
+        let wider = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+        assert_eq!(browser.run(wider, json!([])).await, false, "it is wider than {width}");
+    }
     is_content(&browser).await;
 }
 
