@@ -146,6 +146,8 @@ function show() {
 }
 
 let signing = false;
+// A user who does not want to sign in is not asked again and again.
+let declined = false;
 
 async function sign(why) {
   if (signing) return;
@@ -153,9 +155,13 @@ async function sign(why) {
   const token = h("input", { type: "password", name: "token", required: true, autocomplete: "off" });
   const keep = h("input", { type: "checkbox", name: "keep" });
   const text = why ? `The token is not accepted: ${why}.` : "Show the admin token, or a token of yours. It is kept in this page alone, and forgotten when you reload it.";
-  await ask("Sign in", [h("p", {}, text), field("Token", token, true), h("label", { class: "check" }, keep, "Keep it until this tab is closed")],
-    "Sign in", async () => signIn(token.value.trim(), keep.checked));
+  const went = await ask("Sign in", [h("p", {}, text), field("Token", token, true), h("label", { class: "check" }, keep, "Keep it until this tab is closed")],
+    "Sign in", async () => {
+      signIn(token.value.trim(), keep.checked);
+      return true;
+    });
   signing = false;
+  declined = !went;
   await learnCaller();
   wakeAll();
   if (view) next(view, 0);
@@ -168,7 +174,7 @@ byId("sign").addEventListener("click", () => {
   location.reload();
 });
 document.addEventListener("trouble", (event) => complain("action", event.detail));
-document.addEventListener("unauthorized", (event) => sign(event.detail));
+document.addEventListener("unauthorized", (event) => { if (!declined) sign(event.detail); });
 document.addEventListener("cluster", show);
 addEventListener("hashchange", open);
 open();

@@ -53,7 +53,8 @@ export const leaderless = () => samples.at(-1)?.leaderless ?? null;
 function chart(title, values, unit) {
   const known = values.filter((value) => value !== null);
   const most = Math.max(...known, 1);
-  const point = (value, number) => `${(number / (SAMPLES - 1)) * 100},${38 - (value / most) * 36}`;
+  // The newest is at the right.
+  const point = (value, number) => `${((SAMPLES - values.length + number) / (SAMPLES - 1)) * 100},${38 - (value / most) * 36}`;
   const points = values.map((value, number) => value === null ? null : point(value, number)).filter(Boolean).join(" ");
   const last = known.length ? `${known.at(-1).toFixed(1)} ${unit}` : "no data yet";
   const top = known.length ? `, at most ${Math.max(...known).toFixed(1)} ${unit} in the last minute` : "";

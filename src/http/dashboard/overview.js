@@ -75,7 +75,7 @@ function figures({ status }) {
     one("writes", rate() === null ? "–" : `${Math.round(rate())}/s`, "records committed in the last second"),
     one("commit p50", ms(quantile(0.5)), "half of the last minute's commits were faster"),
     one("commit p99", ms(quantile(0.99)), "99 of 100 of the last minute's commits were faster"),
-    one("leaderless", leaderless() === null ? "–" : `${leaderless().toFixed(1)} s`, "how long the leader's process has known no leader since it started"),
+    one("leaderless", leaderless() === null ? "–" : leaderless() < 1 ? ms(leaderless() * 1000) : `${leaderless().toFixed(1)} s`, "how long the leader's process has known no leader since it started"),
     one("state", bytes(status.state_bytes), `of at most ${bytes(status.state_bytes_most)}`),
     one("index", status.commit_index, "the newest committed record"));
 }
@@ -103,7 +103,9 @@ function rows({ status, explained }) {
     const lag = member.lag ?? fit?.lag ?? (fit?.fitness === "ready" ? 0 : null);
     const remark = member.trouble ?? (fit && fit.fitness !== "ready" ? fit.fitness.replace("_", " ") : "");
     const said = told.get(member.id);
-    return [member.name, role(status, member, seen), seen?.epoch ?? "–", lag ?? "–", seconds(member.last_heard_ms), disk(said), said?.version ?? "–",
+    // Two followers need not hear from each other.
+    const hears = [member.id, status.node.id].includes(status.leader?.id);
+    return [member.name, role(status, member, seen), seen?.epoch ?? "–", lag ?? "–", hears ? seconds(member.last_heard_ms) : "–", disk(said), said?.version ?? "–",
       member.url, remark];
   });
 }
@@ -125,7 +127,7 @@ export function overview() {
   const draw = () => {
     if (!cluster.status) return;
     refresh(place,
-      h("div", { class: "sides" }, leadership(cluster), health(cluster)),
+      h("div", { class: "cards" }, leadership(cluster), health(cluster)),
       figures(cluster),
       table("Nodes, as this one sees them", ["node", "role", "epoch", "lag", "last heard", "slowest sync", "version", "address", "remark"], rows(cluster)),
       charts(),

@@ -15,14 +15,21 @@ const STEP = 0.25;
 
 const time = (at) => new Date(at).getTime();
 
-// When each leader led, oldest first. It has ended when a change names it as the leader before, or when it was elected again.
-function reigns({ changes, leader }) {
+// The steps by which a node leads no longer.
+const ENDS = ["stepped_down", "following", "overridden", "started"];
+
+// When each leader led, oldest first. That has ended when a change names it as the leader before, when it was elected again, or when
+// it noted such a step: in available mode a change on the other side names another leader.
+function reigns({ changes, since, leader }) {
   const ordered = [...changes].reverse();
+  const noted = [...ordered.flatMap((change) => change.steps), ...(since ?? [])].filter((step) => ENDS.includes(step.event));
   return ordered.map((change, number) => {
-    const ends = ordered.slice(number + 1)
-      .find((later) => later.previous_leader?.id === change.leader?.id || later.leader?.id === change.leader?.id);
-    return { change, name: change.leader?.name ?? "?", id: change.leader?.id, from: time(change.at), to: ends ? time(ends.at) : null,
-      leads: !ends && change.leader?.id === leader?.id };
+    const { id, name } = change.leader ?? { name: "?" };
+    const from = time(change.at);
+    const changed = ordered.slice(number + 1).filter((later) => later.previous_leader?.id === id || later.leader?.id === id);
+    const ends = [...changed, ...noted.filter((step) => step.by === id)].map((one) => time(one.at)).filter((at) => at > from);
+    const to = ends.length ? Math.min(...ends) : null;
+    return { change, name, from, to, leads: to === null && id === leader?.id };
   });
 }
 

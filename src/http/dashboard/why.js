@@ -1,14 +1,15 @@
 // Why a node leads, in the words of `eldest why`.
 
+import { cluster } from "./cluster.js";
 import { clock } from "./dom.js";
 
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 export const sentence = (text) => `${capital(text)}.`;
 
 // For how long each node knew no leader.
-export function without(change) {
-  const names = new Map([[change.leader?.id, change.leader?.name], ...(change.steps ?? []).map((step) => [step.by, null])]);
-  const each = Object.entries(change.leaderless_ms_by_node ?? {}).map(([id, ms]) => `${names.get(Number(id)) ?? `node ${id}`} for ${ms} ms`);
+function without(change) {
+  const name = (id) => cluster.status?.members.find((member) => member.id === Number(id))?.name ?? `node ${id}`;
+  const each = Object.entries(change.leaderless_ms_by_node ?? {}).map(([id, ms]) => `${name(id)} for ${ms} ms`);
   return each.length ? `Without a leader: ${each.join(", ")}.` : null;
 }
 

@@ -212,6 +212,26 @@ async fn a_token_is_shown_once_and_ends_when_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn each_caller_learns_what_it_may_do() {
+    let node = Node::with(closed()).await;
+    let (id, token) = token(&node, &["write docs/app/", "order"]).await;
+    let told = async |credential: Option<&str>| {
+        let bearer = credential.map(|credential| format!("Bearer {credential}"));
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+        node.call("GET /v1/caller", &headers, "").await
+    };
+    let grants = json!(["write docs/app/", "order"]);
+    assert_eq!(told(Some(&token)).await.json(), json!({"name": "test", "token_id": id, "grants": grants}));
+    let everything = json!(["read,write,watch *", "order"]);
+    assert_eq!(
+        told(Some(TOKEN)).await.json(),
+        json!({"name": "admin", "token_id": null, "grants": everything})
+    );
+    assert_eq!(told(None).await.json(), json!({"name": "anonymous", "token_id": null, "grants": []}));
+    assert_eq!(told(Some("a guess")).await.problem(), (401, "unauthorized".to_string()));
+}
+
+#[tokio::test]
 async fn wrong_tokens_are_not_made() {
     let node = Node::leader().await;
     let key = [("idempotency-key", "1")];

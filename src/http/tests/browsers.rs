@@ -68,6 +68,27 @@ async fn a_page_of_an_allowed_origin_may_call_and_read() {
 }
 
 #[tokio::test]
+async fn a_page_that_a_member_serves_may_call_the_other_members() {
+    let node = node().await;
+    let page = node.call("GET /", &[("accept", "text/html")], "").await;
+    let policy = page.header("content-security-policy");
+    let (_, callable) = policy.split_once("connect-src 'self' ").expect("the members");
+    let members: Vec<&str> = callable.split(' ').collect();
+    assert_eq!(members.len(), 3, "{policy}");
+    let bearer = format!("Bearer {TOKEN}");
+    for member in members {
+        let headers = [("origin", member), ("sec-fetch-site", "cross-site"), ("authorization", &bearer)];
+        let answer = node.call("GET /v1/docs", &headers, "").await;
+        assert_eq!((answer.status.as_u16(), answer.header("access-control-allow-origin")), (200, member));
+        // The same machine, but another port or scheme.
+        for other in [format!("{member}0"), member.replace("http:", "https:")] {
+            let answer = node.call("GET /v1/docs", &[("origin", &other)], "").await;
+            assert_eq!(answer.problem(), (403, "forbidden".to_string()), "{other}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_node_answers_to_its_own_names_alone() {
     let node = node().await;
     let call = async |hosts: &[&str], headers: &[(&str, &str)]| {

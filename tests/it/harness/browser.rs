@@ -104,6 +104,11 @@ impl Browser {
         .await;
     }
 
+    /// Whether there is such an element now.
+    pub async fn has(&self, css: &str) -> bool {
+        self.find(css).await.is_some()
+    }
+
     /// Waits for an element.
     pub async fn element(&self, css: &str) -> String {
         watch_for(&format!("there is {css}"), async || match self.find(css).await {
