@@ -1,30 +1,47 @@
-// Values that merges overrode: both values side by side, to apply again or to drop.
+// Values that merges overrode: both values side by side, to restore or to drop.
 
-import { encode, order } from "./api.js";
-import { ask, button, h, short } from "./dom.js";
-import { listing } from "./lists.js";
+import { encode, order, send } from "./api.js";
+import { ago, ask, button, h, short } from "./dom.js";
+import { exact, sides } from "./diff.js";
+import { listing, opened } from "./lists.js";
+import { can } from "./rights.js";
 
-const side = (title, one) => h("div", {}, h("h3", {}, title),
-  h("p", { class: "faint" }, `written on the side of node ${one.node}, in epoch ${one.epoch}`), h("pre", {}, JSON.stringify(one.value, null, 2)));
+const EMPTY = "There are no conflicts. They arise only in available mode, when two sides of a split that changed the same thing merge.";
+const KINDS = { doc: "document", user: "user", election: "election", vote: "vote" };
+
+const name = (one) => one.kind === "vote" ? `vote of ${one.voter} in ${one.election}` : `${KINDS[one.kind] ?? one.kind} ${one.key}`;
+
+// A null is a delete; a document that holds null looks the same.
+const text = (value) => value === null ? null : JSON.stringify(value);
+const brief = (value) => value === null ? h("span", { class: "faint" }, "deleted") : short(value);
+const about = (one) => `written on the side of node ${one.node}, in epoch ${one.epoch}`;
 
 export function conflicts() {
-  const place = h("section", { "aria-live": "polite" });
-  function open(one, reload) {
-    const settle = (word, question) => ask(question, h("p", {}, one.id), word === "apply" ? "Restore" : "Drop", async () => {
+  async function open(id) {
+    const one = exact(await (await send("GET", `/v1/explain/conflicts/${encode(id)}`)).text());
+    const settle = (word, title, warning, yes, done) => ask(title, h("p", {}, warning), yes, async () => {
       await order("POST", `/v1/conflicts/${encode(one.id)}/${word}`);
-      place.replaceChildren(h("p", {}, "Done."));
-      await reload();
+      await view.close(done);
     }, { danger: true });
-    place.replaceChildren(h("h3", {}, one.id), h("div", { class: "sides" }, side("Kept", one.kept), side("Lost", one.lost)),
-      h("div", { class: "row" },
-        button("Restore the lost value", () => settle("apply", "Replace the current value with the lost one?")),
-        button("Drop the lost value", () => settle("drop", "Drop the lost value?"), { class: "danger" })));
+    const actions = can("write", "docs") ? [
+      button("Restore the lost value", () => settle("apply", `Restore the lost value of ${name(one)}?`,
+        "It replaces the current value, also if that has changed since the merge.", "Restore", `Restored the lost value of ${name(one)}.`), { "data-apply": true }),
+      button("Drop the lost value", () => settle("drop", `Drop the lost value of ${name(one)}?`,
+        "The current value stays, and the lost one is gone for good.", "Drop", `Dropped the lost value of ${name(one)}.`), { class: "danger", "data-drop": true })] : null;
+    view.show(
+      h("h3", { tabindex: -1 }, `Conflict about the ${name(one)}`),
+      h("p", {}, one.says[0]),
+      h("p", {}, `${short(one.says[2], 400)}.`),
+      h("p", { class: "faint" }, "Merged ", ago(one.at), `, in record ${one.merged_at}. Lines that differ are marked.`),
+      sides(["Kept", about(one.kept), text(one.kept.value)], ["Lost", about(one.lost), text(one.lost.value)]),
+      actions ? "" : h("p", {}, "You may look at this conflict, but not settle it: that needs the grant \"write docs\"."),
+      h("div", { class: "row" }, actions ?? "", button("Back to the list", () => view.close())));
   }
   const list = listing({
-    caption: "Values that lost when two sides merged (available mode)", path: "/v1/conflicts", prefix: false, kinds: ["conflict"],
-    heads: ["id", "kept", "lost", "when", "compare"],
-    row: (one, load) => [one.id, short(one.kept.value), short(one.lost.value), one.at, button("Compare", () => open(one, load), { "aria-label": `Compare ${one.id}` })],
+    caption: "Values that lost when two sides merged", path: "/v1/conflicts", prefix: false, kinds: ["conflict", "new_state"], empty: EMPTY,
+    heads: ["about", "kept", "lost", "merged", "compare"],
+    row: (one) => [name(one), brief(one.kept.value), brief(one.lost.value), ago(one.at), button("Compare", () => open(one.id), { "aria-label": `Compare ${one.id}` })],
   });
-  list.element.append(place);
-  return list;
+  const view = opened(list);
+  return { ...list, element: view.element };
 }

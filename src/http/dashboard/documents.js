@@ -1,86 +1,309 @@
-// Documents: listed, created, edited against the version that was shown, and deleted.
+// Documents: listed by prefix or as folders, created, edited against the version that was shown, and deleted.
 
-import { Refused, encode, order, send } from "./api.js";
-import { ask, button, field, h, short, tried } from "./dom.js";
-import { listing } from "./lists.js";
+import { Refused, encode, get, lines, order, send } from "./api.js";
+import { cluster } from "./cluster.js";
+import { ago, ask, button, bytes, field, h, refresh, seconds, short, table, tried } from "./dom.js";
+import { compact, exact, pretty, sides } from "./diff.js";
+import { PAGE, listing, opened, readPage } from "./lists.js";
+import { can, prefixes } from "./rights.js";
 
-const path = (key) => `/v1/docs/${encode(key)}`;
+const DOCS = "/v1/docs";
+// Sorts behind all keys of a folder.
+const LAST = "\u{10ffff}";
+// One page of folders takes at most this many calls.
+const CALLS_MOST = 8;
+const HISTORY_MOST = 200;
+const TTL_LEAST = 1000;
+const TTL_MOST = 86_400_000;
 
-// The value is shown and sent as text: as numbers of JavaScript, its numbers would lose digits.
-function editor(key, value, rev, saved) {
-  const text = h("textarea", { name: "value", spellcheck: "false", required: true });
-  text.value = value;
-  const said = h("p", { role: "alert", class: "bad" });
-  const now = h("div");
+const path = (key) => `${DOCS}/${encode(key)}`;
+const tag = (answer) => answer.headers.get("etag")?.replaceAll('"', "");
+
+// Reads a page of the folders and documents that a prefix holds. The API lists keys alone: after the first key of a folder, the
+// listing goes on behind the folder.
+async function readFolders(prefix, after) {
+  const items = [];
+  let from = after;
+  for (let calls = 0; calls < CALLS_MOST && items.length < PAGE; calls += 1) {
+    const page = await readPage(DOCS, prefix, from);
+    for (const doc of page.items) {
+      const slash = doc.key.indexOf("/", prefix.length);
+      const folder = slash < 0 ? null : doc.key.slice(0, slash + 1);
+      if (!folder) items.push(doc);
+      else if (items.at(-1)?.folder !== folder) items.push({ folder });
+    }
+    if (page.next === null) return { items, next: null };
+    from = items.at(-1).folder ? items.at(-1).folder + LAST : page.next;
+  }
+  return { items, next: from };
+}
+
+// The prefixes of a key or prefix that end with a slash, as buttons.
+function crumbs(name, go) {
+  const ends = [...name.matchAll(/\//g)].map(({ index }) => index + 1);
+  const parts = ends.map((end, at) => [name.slice(at ? ends[at - 1] : 0, end), name.slice(0, end)]);
+  const crumb = ([text, prefix]) => button(text, () => go(prefix), { class: "link", "aria-label": `Open ${prefix || "all documents"}` });
+  return h("nav", { class: "crumbs", "aria-label": "Folder" }, crumb(["All documents", ""]), parts.map(crumb), h("span", {}, name.slice(ends.at(-1) ?? 0)));
+}
+
+const lease = (doc) => doc.with ? `with ${doc.with}` : "";
+const left = (doc) => [doc.ttl_ms == null ? "" : doc.expires_in_ms == null ? `ttl ${seconds(doc.ttl_ms)}` : `in ${seconds(doc.expires_in_ms)}`, lease(doc)].filter(Boolean).join(" or ");
+
+function parsed(text) {
+  try { return JSON.parse(text); } catch (error) { throw new Error(`This is not valid JSON: ${error.message}. Write a string in quotation marks.`); }
+}
+
+// The parameters that let a document end as it would have ended before.
+function ending(doc) {
+  const query = new URLSearchParams();
+  if (doc.ttl_ms != null) query.set("ttl_ms", doc.ttl_ms);
+  if (doc.with) query.set("with", doc.with);
+  if (doc.with && doc.token != null) query.set("token", doc.token);
+  return query.size ? `?${query}` : "";
+}
+
+// Calls `tell` with each earlier value of a document that the feed has, until the present revision. Returns how far back that is.
+async function readHistory(key, rev, signal, tell) {
+  const query = new URLSearchParams({ format: "ndjson", kinds: "change", prefix: key, since: cluster.status?.mode === "available" ? "1.1@1" : "1" });
+  const read = async () => {
+    for await (const line of lines(`/v1/feed?${query}`, signal)) {
+      const event = exact(line);
+      if (event.kind === "bookmark" || event.kind === "error") return;
+      if (event.table !== "doc" || event.key !== key) continue;
+      tell(event);
+      if (event.rev === rev) return;
+    }
+  };
+  try {
+    await read();
+    return "This is all since the log began.";
+  } catch (error) {
+    if (error.status !== 410 || !error.problem.oldest) throw error;
+    query.set("since", error.problem.oldest);
+    await read();
+    return `The feed does not go further back than event ${error.problem.oldest}.`;
+  }
+}
+
+function history(key, version) {
+  const place = h("div");
+  let end = null;
+  async function read() {
+    stop();
+    const mine = new AbortController();
+    end = mine;
+    const found = [];
+    const { rev, text } = version();
+    const compareWith = h("div");
+    const state = h("p", { role: "status" }, "Reading the feed.");
+    const rows = h("div");
+    const op = (event) => event.op === "put" ? "put" : event.reason ? `deleted: ${event.reason.replace("_", " ")}` : "deleted";
+    const value = (event) => event.op !== "put" ? "–" : event.value === undefined ? h("span", { class: "faint" }, "too large for the feed") : short(event.value);
+    const compare = (event) => event.value === undefined || event.rev === rev ? "–" : button("Compare", () => {
+      const about = `revision ${event.rev}, ${new Date(event.at).toLocaleString()}`;
+      compareWith.replaceChildren(sides(["Earlier", about, JSON.stringify(event.value)], ["Now", `revision ${rev}`, text]));
+    }, { "aria-label": `Compare revision ${event.rev} with the present one` });
+    place.replaceChildren(state, rows, compareWith);
+    let due = null;
+    const draw = () => {
+      due = null;
+      refresh(rows, table(`History of ${key}, the newest first`, ["revision", "when", "change", "value", "compare"],
+        found.toReversed().map((event) => [event.rev, ago(event.at), op(event), value(event), compare(event)])));
+    };
+    try {
+      const reach = await readHistory(key, rev, mine.signal, (event) => {
+        found.push(event);
+        if (found.length > HISTORY_MOST) found.shift();
+        due ??= setTimeout(draw, 100);
+      });
+      state.textContent = found.length ? `${reach}${found.length === HISTORY_MOST ? ` The newest ${HISTORY_MOST} changes are shown.` : ""}` : `The feed has no change of it. ${reach}`;
+    } catch (error) {
+      if (!mine.signal.aborted) state.textContent = `The history could not be read: ${error.message}.`;
+    }
+    mine.abort();
+    clearTimeout(due);
+    draw();
+  }
+  const stop = () => end?.abort();
+  const shown = can("watch", "docs", key)
+    ? [h("div", { class: "row" }, button("Show the history", tried(read), { "data-history": true })), place]
+    : h("p", { class: "faint" }, `The history of this document needs the grant "watch docs/${key}".`);
+  return { element: h("section", { "aria-label": "History" }, h("h4", {}, "History"), shown), stop };
+}
+
+// One document. `view` closes it, and `go` opens a prefix.
+function editor(key, text, rev, doc, view, go) {
+  const writes = can("write", "docs", key);
   let base = rev;
-  async function save(event) {
-    event.preventDefault();
+  let present = doc;
+  const keeps = h("input", { type: "checkbox", name: "keeps", checked: true });
+  const value = writes ? h("textarea", { name: "value", spellcheck: "false", required: true }) : h("pre", { tabindex: 0, "aria-label": "Value" });
+  const said = h("p", { role: "alert", class: "bad whole" });
+  const now = h("div", { class: "whole" });
+  const about = h("p", { class: "faint", "data-about": true });
+  const news = h("p", { role: "status", class: "warn" });
+  const past = history(key, () => ({ rev: base, text }));
+
+  const shown = () => writes ? value.value : value.textContent;
+  const set = (to) => { if (writes) value.value = to; else value.textContent = to; };
+  const layouts = [["Pretty", pretty], ["Raw", compact]].map(([name, lay]) => button(name, () => {
+    parsed(shown());
+    set(lay(shown()));
+    mark(name);
+  }, { "data-layout": name }));
+  const mark = (name) => { for (const one of layouts) one.setAttribute("aria-pressed", String(one.dataset.layout === name)); };
+  set(pretty(text));
+  mark("Pretty");
+
+  function describe() {
+    const end = left(present);
+    about.textContent = [`Revision ${base}`, bytes(new TextEncoder().encode(text).length), end ? `ends ${end}` : "stays until it is deleted"].join(", ") + ".";
+  }
+  describe();
+
+  async function write(condition) {
     said.textContent = "";
     now.replaceChildren();
-    try { JSON.parse(text.value); } catch (error) {
-      said.textContent = `This is not valid JSON: ${error.message}. Write a string in quotation marks.`;
-      return;
-    }
     try {
-      const put = await send("PUT", path(key), { body: text.value, headers: { "if-match": `"${base}"` } });
+      parsed(value.value);
+      const query = keeps.checked ? ending(present) : "";
+      const put = await send("PUT", path(key) + query, { body: value.value, headers: condition });
       base = (await put.json()).rev;
     } catch (error) {
       said.textContent = error.message;
       if (error instanceof Refused && error.status === 412) await conflict();
       return;
     }
-    await saved(`Saved ${key}.`);
+    text = compact(value.value);
+    news.textContent = "";
+    view.note(`Saved ${key}.`);
+    await look();
   }
+  const over = (rev) => write({ "if-match": `"${rev}"` });
+
   async function conflict() {
-    const read = await send("GET", path(key));
-    const present = await read.text();
-    const revNow = read.headers.get("etag")?.replaceAll('"', "");
+    const mine = compact(value.value);
+    let read;
+    try { read = await send("GET", path(key)); } catch (error) {
+      if (error.status !== 404) throw error;
+      said.textContent = "The document has been deleted since it was loaded. Nothing was written.";
+      now.replaceChildren(h("div", { class: "row" }, button("Create it again with my value", () => write({ "if-none-match": "*" }))));
+      return;
+    }
+    const [theirs, revNow] = [await read.text(), tag(read)];
+    const take = () => {
+      [text, base] = [theirs, revNow];
+      value.value = pretty(theirs);
+      mark("Pretty");
+      said.textContent = news.textContent = "";
+      now.replaceChildren();
+      describe();
+    };
     said.textContent = "The document has changed since it was loaded. Nothing was written.";
-    now.replaceChildren(h("h3", {}, "Current value"), h("pre", { "data-present": true }, present),
-      button("Overwrite with my value", () => { base = revNow; now.replaceChildren(); said.textContent = "Save again to overwrite it."; }));
+    now.replaceChildren(
+      sides(["Your value", `based on revision ${base}`, mine], ["Current value", `revision ${revNow}`, theirs]),
+      h("details", {}, h("summary", {}, "The current value as the node sent it"), h("pre", { "data-present": true }, theirs)),
+      h("div", { class: "row" }, button("Overwrite with my value", () => over(revNow), { class: "danger", "data-overwrite": true }),
+        button("Take the current value", take, { "data-take": true })));
   }
+
   async function remove() {
-    await ask(`Delete ${key}?`, h("p", {}, "Only the version shown here is deleted, not a newer one."), "Delete", async () => {
+    await ask(`Delete ${key}?`, h("p", {}, `Only revision ${base}, which is shown here, is deleted, not a newer one.`), "Delete", async () => {
       await order("DELETE", path(key), undefined, { "if-match": `"${base}"` });
-      await saved(`Deleted ${key}.`, true);
+      past.stop();
+      await view.close(`Deleted ${key}.`);
     }, { danger: true });
   }
-  return h("form", { onsubmit: tried(save), "aria-label": `Edit ${key}`, "data-editor": key },
-    h("h3", {}, key, " ", h("span", { class: "faint" }, `revision ${rev}`)),
-    field("Value, as JSON", text, true), said, now,
-    h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Save"), button("Delete", remove, { class: "danger" })));
+
+  // Whether it is still the version that is shown, and how long it has left. A document sorts before all others that its key begins.
+  async function look() {
+    const { items: [found] } = await get(`${DOCS}?${new URLSearchParams({ limit: 1, prefix: key })}`);
+    if (found?.key !== key) news.textContent = "This document has been deleted meanwhile.";
+    else {
+      news.textContent = found.rev === base ? "" : `This document has changed meanwhile: it has revision ${found.rev} now.`;
+      if (found.rev === base) present = found;
+    }
+    describe();
+  }
+
+  const close = () => {
+    past.stop();
+    return view.close();
+  };
+  const keep = writes && ending(doc) ? h("label", { class: "check" }, keeps, `Let it end as before (${[doc.ttl_ms == null ? "" : `ttl ${seconds(doc.ttl_ms)}`, lease(doc)].filter(Boolean).join(", ")})`) : "";
+  const content = [crumbs(key, (prefix) => { past.stop(); return go(prefix); }), h("h3", { tabindex: -1 }, key), about, news,
+    h("div", { class: "row", role: "group", "aria-label": "Layout" }, layouts)];
+  const back = button("Back to the list", close);
+  const form = writes
+    ? h("form", { onsubmit: tried((event) => { event.preventDefault(); return over(base); }), "aria-label": `Edit ${key}`, "data-editor": key },
+      field("Value, as JSON", value, true), keep, said, now,
+      h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Save"), button("Delete", remove, { class: "danger" }), back))
+    : h("div", { "data-viewer": key }, value,
+      h("p", {}, `You may read this document, but not change it: that needs the grant "write docs/${key}".`), h("div", { class: "row" }, back));
+  return { content: [...content, form, past.element], look, stop: past.stop };
+}
+
+function create(prefix, view, list) {
+  const key = h("input", { name: "key", required: true, autocomplete: "off", spellcheck: "false" });
+  const value = h("textarea", { name: "value", required: true, spellcheck: "false" });
+  const ttl = h("input", { type: "number", name: "ttl_ms", min: TTL_LEAST, max: TTL_MOST, step: 1 });
+  key.value = prefix;
+  return ask("A new document", [field("Key", key, true), field("Value, as JSON", value, true),
+    field("Ends if it is not written or renewed for so many ms (may be empty)", ttl, true)], "Create", async () => {
+    parsed(value.value);
+    const query = ttl.value ? `?ttl_ms=${encode(ttl.value)}` : "";
+    await order("PUT", path(key.value) + query, value.value, { "if-none-match": "*" });
+    view.note(`Created ${key.value}.`);
+    await list.load();
+  });
 }
 
 export function documents() {
-  const place = h("section");
-  const note = h("p", { role: "status" });
-  let list;
-  function saved(text, gone) {
-    note.textContent = text;
-    if (gone) place.replaceChildren();
-    return list.load();
-  }
+  let current = null;
+  // As long as the user has not chosen, folders are shown if there is more than one page.
+  let chosen = false;
+  const folders = h("input", { type: "checkbox", name: "folders", onchange: tried(() => { chosen = true; return list.show(list.prefix()); }) });
+  const go = (prefix) => {
+    current = null;
+    return view.close().then(() => list.show(prefix));
+  };
   async function open(key) {
-    note.textContent = "";
-    const read = await send("GET", path(key));
-    const rev = read.headers.get("etag").replaceAll('"', "");
-    place.replaceChildren(editor(key, await read.text(), rev, saved));
-    place.querySelector("textarea").focus();
+    const [read, { items: [doc] }] = await Promise.all([send("GET", path(key)), get(`${DOCS}?${new URLSearchParams({ limit: 1, prefix: key })}`)]);
+    current = editor(key, await read.text(), tag(read), doc?.key === key ? doc : {}, closing, go);
+    view.show(...current.content);
   }
-  async function make() {
-    const key = h("input", { name: "key", required: true });
-    const value = h("textarea", { name: "value", required: true });
-    await ask("A new document", [field("Key", key, true), field("Value, as JSON", value, true)], "Create", async () => {
-      try { JSON.parse(value.value); } catch (error) { throw new Error(`The value is not valid JSON: ${error.message}`); }
-      await order("PUT", path(key.value), value.value, { "if-none-match": "*" });
-      await saved(`Created ${key.value}.`);
-    });
+  async function read(prefix, after) {
+    if (folders.checked) return readFolders(prefix, after);
+    const page = await readPage(DOCS, prefix, after);
+    if (chosen || after !== null || page.next === null) return page;
+    chosen = folders.checked = true;
+    return readFolders(prefix, after);
   }
-  list = listing({
-    caption: "Documents", path: "/v1/docs", area: "docs", kinds: ["change"], heads: ["key", "value", "revision", "edit"],
-    row: (doc) => [doc.key, short(doc.value), doc.rev, button("Edit", () => open(doc.key), { "aria-label": `Edit ${doc.key}` })],
+  const name = (doc) => button(doc.key, () => open(doc.key), { class: "link", "aria-label": `${can("write", "docs", doc.key) ? "Edit" : "View"} ${doc.key}` });
+  const row = (item) => item.folder
+    ? [button(item.folder, () => list.show(item.folder), { class: "link", "aria-label": `Open ${item.folder}` }), h("span", { class: "faint" }, "folder"), "", ""]
+    : [name(item), short(item.value), item.rev, left(item) || "–"];
+  const list = listing({
+    caption: "Documents", path: DOCS, area: "docs", kinds: ["change", "new_state"], heads: ["key", "value", "revision", "ends"], row, read,
+    empty: "There are no documents.", above: (prefix) => crumbs(prefix, list.show),
   });
-  list.element.prepend(button("New document", make));
-  list.element.append(note, place);
-  return list;
+  const rights = h("div", { class: "row" });
+  list.element.prepend(rights);
+  list.filter.append(h("label", { class: "check" }, folders, "Folders"));
+  const view = opened(list);
+  const closing = { ...view, close: (text) => { current = null; return view.close(text); } };
+  return {
+    ...list, element: view.element,
+    async load() {
+      if (current) return current.look();
+      const written = prefixes("write", "docs");
+      refresh(rights, written.length
+        ? button("New document", () => create(list.prefix() || (written.includes("") ? "" : written[0]), view, list), { "data-new": true })
+        : h("p", { class: "faint" }, "You may read documents here, but not write any."));
+      return list.load();
+    },
+    leave() {
+      current?.stop();
+    },
+  };
 }

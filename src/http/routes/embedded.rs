@@ -44,7 +44,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [File; 23] = files![
+const FILES: [File; 24] = files![
     "index.html" HTML,
     "style.css" CSS,
     "app.js" JS,
@@ -53,6 +53,7 @@ const FILES: [File; 23] = files![
     "charts.js" JS,
     "cluster.js" JS,
     "conflicts.js" JS,
+    "diff.js" JS,
     "documents.js" JS,
     "dom.js" JS,
     "elections.js" JS,
