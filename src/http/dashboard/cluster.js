@@ -105,16 +105,18 @@ async function repeat(work, wait, every) {
   }
 }
 
-let learning = false;
-
-// Asks what the caller may do. A node that is too busy to say it is asked again.
-async function learnCaller() {
-  if (learning) return;
-  learning = true;
+async function askCaller() {
   try { cluster.caller = await get("/v1/caller"); } catch { cluster.caller = null; }
-  learning = false;
   changed();
   wakeFeed();
+}
+
+let asking = null;
+
+// Asks what the caller may do, once at a time. A node that is too busy to say it is asked again.
+export function learnCaller() {
+  asking ??= askCaller().finally(() => { asking = null; });
+  return asking;
 }
 
 let kinds = [];
