@@ -21,10 +21,10 @@ const VIEWS = {
   roles: ["Roles", roles],
   processes: ["Processes", processes],
   documents: ["Documents", documents],
-  elections: ["Elections and users", elections],
+  elections: ["Elections", elections],
   conflicts: ["Conflicts", conflicts],
   feed: ["Feed", feed],
-  members: ["Members and tokens", members],
+  members: ["Members", members],
   backups: ["Backups", backups],
 };
 
