@@ -32,11 +32,11 @@ const tallies = () => listing({
 });
 
 export function elections() {
-  const lists = [["Elections", tallies()], ["Users", users()]];
+  const lists = [tallies(), users()];
   return {
-    element: h("div", {}, lists.map(([title, list]) => h("section", { "aria-label": title }, list.element))), every: 2000, kinds: ["change", "new_state"],
+    element: h("div", {}, lists.map((list) => list.element)), every: 2000, kinds: ["change", "new_state"],
     async load() {
-      await Promise.all(lists.map(([, list]) => list.load()));
+      await Promise.all(lists.map((list) => list.load()));
     },
   };
 }

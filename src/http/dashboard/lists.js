@@ -85,7 +85,7 @@ export function listing({ caption, path, area, heads, row, empty = "There are no
     const none = wanted.value ? `No name begins with "${wanted.value}".` : pages.length > 1 ? "There is nothing more." : empty;
     refresh(found, above(wanted.value), table(caption, heads, page.items.map((item) => row(item, load)), none));
   }
-  const filter = h("form", { role: "search", onsubmit: tried((event) => { event.preventDefault(); touched = true; return begin(); }) },
+  const filter = h("form", { role: "search", "aria-label": `Filter of: ${caption}`, onsubmit: tried((event) => { event.preventDefault(); touched = true; return begin(); }) },
     h("label", {}, "Names that begin with", wanted), h("button", { type: "submit" }, "Show"));
   const steps = h("div", { class: "row", hidden: true }, first, before, more, place);
   return { element: h("div", {}, prefix ? filter : null, offered, found, steps), filter, load, show, prefix: () => wanted.value, every, kinds };
