@@ -165,15 +165,22 @@ async fn a_role_tells_who_would_get_it_next() {
         tokio::spawn(call);
         line_is(&cluster, count).await;
     }
-    let names: Vec<Value> =
-        told().await["waiters"].as_array().expect("a list").iter().map(|one| one["instance_id"].clone()).collect();
+    let names: Vec<Value> = told().await["waiters"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["instance_id"].clone())
+        .collect();
     assert_eq!(names, [json!("dan"), json!("bob"), json!("cid")]);
     assert_eq!(told().await["waiters"][0], json!({"instance_id": "dan", "priority": 7}));
     let local = cluster.answer(2, Call::get("/v1/explain/roles/r?level=local")).await.expect(200).json();
     assert_eq!((&local["waiting"], &local["waiters"]), (&Value::Null, &Value::Null));
     let release = Call::post("/v1/roles/r/release").json(&json!({"instance_id": "ann", "token": token}));
     cluster.answer(1, release).await.expect(200);
-    wait_for("the first of them has it", async || (told().await["holder"]["instance_id"] == "dan").then_some(())).await;
+    wait_for("the first of them has it", async || {
+        (told().await["holder"]["instance_id"] == "dan").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

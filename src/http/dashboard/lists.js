@@ -29,7 +29,6 @@ export function listing({ caption, path, area, heads, row, empty = "There are no
   let typing = null;
   let asked = 0;
   let loaded = false;
-  let learned = null;
   const found = h("div", { "data-list": area ?? true }, h("p", { class: "faint" }, "Loading."));
   const offered = h("div");
   const place = h("span", { class: "faint" });
@@ -62,7 +61,7 @@ export function listing({ caption, path, area, heads, row, empty = "There are no
   }
 
   async function load() {
-    if (area && !cluster.caller) await (learned ??= learnCaller());
+    if (area && !cluster.caller) await learnCaller();
     asked += 1;
     const number = asked;
     if (!allowed()) return refresh(found, h("p", {}, `You may not read the names that begin with "${wanted.value}".`));
