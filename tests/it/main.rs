@@ -30,6 +30,7 @@ mod copies;
 mod crashes;
 mod crowds;
 mod dashboard;
+mod dashboard_orders;
 mod doctor;
 mod documents;
 mod drill;
