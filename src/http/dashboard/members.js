@@ -81,9 +81,9 @@ const resumeWrites = (say) => confirmed({
 });
 
 function state(member) {
-  if (member.id === cluster.status.leader?.id) return h("strong", {}, "leader");
+  if (member.id === cluster.status.leader?.id) return h("strong", { class: "whole" }, "leader");
   if (!member.reachable) return h("span", { class: "bad" }, member.trouble ?? "unreachable");
-  return member.votes ? "follower" : "copies the state";
+  return h("span", { class: "whole" }, member.votes ? "follower" : "copies the state");
 }
 
 function actions(member, isFixed, say) {
