@@ -31,6 +31,7 @@ mod crashes;
 mod crowds;
 mod dashboard;
 mod dashboard_data;
+mod dashboard_orders;
 mod doctor;
 mod documents;
 mod drill;

@@ -1,5 +1,7 @@
 //! `/v1/explain` and `eldest why`: their answers are compared with what the test has done.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Cluster, Plan, eldest, problem, wait_for, watch_for};
@@ -155,14 +157,15 @@ async fn a_role_tells_who_had_it_and_why_that_ended() {
 
 #[tokio::test]
 async fn a_role_tells_who_would_get_it_next() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Arc::new(Cluster::of(3).await);
     let told = async || cluster.answer(2, Call::get("/v1/explain/roles/r")).await.expect(200).json();
     let token = grant(cluster.answer(1, acquire("r", "ann", json!({}))).await);
     assert_eq!(told().await["waiters"], json!([]));
     // Each comes when the one before is in the queue, and a higher priority comes first all the same.
     for (count, (instance, priority)) in (1..).zip([("bob", 0), ("cid", 0), ("dan", 7)]) {
-        let call = cluster.answer(3, patient("r", instance, json!({"priority": priority})));
-        tokio::spawn(call);
+        let (cluster_of_call, call) =
+            (cluster.clone(), patient("r", instance, json!({"priority": priority})));
+        tokio::spawn(async move { cluster_of_call.answer(3, call).await });
         line_is(&cluster, count).await;
     }
     let names: Vec<Value> = told().await["waiters"]

@@ -138,8 +138,8 @@ function editor(key, text, rev, doc, view, go) {
   let present = doc;
   const keeps = h("input", { type: "checkbox", name: "keeps", checked: true });
   const value = writes ? h("textarea", { name: "value", spellcheck: "false", required: true }) : h("pre", { tabindex: 0, "aria-label": "Value" });
-  const said = h("p", { role: "alert", class: "bad whole" });
-  const now = h("div", { class: "whole" });
+  const said = h("p", { role: "alert", class: "bad across" });
+  const now = h("div", { class: "across" });
   const about = h("p", { class: "faint", "data-about": true });
   const news = h("p", { role: "status", class: "warn" });
   const past = history(key, () => ({ rev: base, text }));

@@ -81,9 +81,9 @@ const resumeWrites = (say) => confirmed({
 });
 
 function state(member) {
-  if (member.id === cluster.status.leader?.id) return h("strong", {}, "leader");
+  if (member.id === cluster.status.leader?.id) return h("strong", { class: "whole" }, "leader");
   if (!member.reachable) return h("span", { class: "bad" }, member.trouble ?? "unreachable");
-  return member.votes ? "follower" : "copies the state";
+  return h("span", { class: "whole" }, member.votes ? "follower" : "copies the state");
 }
 
 function actions(member, isFixed, say) {
@@ -99,7 +99,7 @@ function membership(say) {
   const isFixed = status.mode === "available";
   const may = mayOrder();
   const heads = ["node", "id", "address", "votes", "state", ...may ? ["orders"] : []];
-  const rows = status.members.map((member) => [member.name, member.id, member.url, member.votes ? "yes" : "not yet", state(member),
+  const rows = status.members.map((member) => [member.name, String(member.id), member.url, member.votes ? "yes" : "not yet", state(member),
     ...may ? [actions(member, isFixed, say)] : []]);
   return [
     table("Members, as this node sees them", heads, rows),

@@ -27,7 +27,7 @@ export function processes() {
   const wanted = Object.fromEntries(["role", "capability"].map((name) => [name, h("input", { type: "search", name, autocomplete: "off" })]));
   const chosen = () => Object.entries(wanted).map(([name, input]) => [name, input.value.trim()]).filter(([, value]) => value);
   const list = listing({
-    caption: "Registered processes", prefix: false, kinds: ["process_registered", "process_changed", "process_removed"],
+    caption: "Registered processes", path: "/v1/processes", prefix: false, kinds: ["process_registered", "process_changed", "process_removed"],
     empty: "No process matches. A process registers with: eldest proc register ID IDENTIFIER",
     heads: ["id", "identifier", "role", "capabilities", "metadata", "registered", "ends in", "registry"],
     read: (_, after) => get(`/v1/processes?${new URLSearchParams([["limit", PAGE], ...chosen(), ...(after === null ? [] : [["after", after]])])}`),

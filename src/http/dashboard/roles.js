@@ -86,7 +86,7 @@ function actions(role, say) {
 
 export function roles() {
   const said = outcome();
-  const heading = h("h3", { tabindex: -1 });
+  const heading = h("h3", { class: "lead", tabindex: -1 });
   const body = h("div");
   const panel = h("section", { hidden: true }, button("All roles", () => close()), heading, body);
   let open = null;
@@ -95,7 +95,7 @@ export function roles() {
     caption: "Held roles", path: "/v1/roles", area: "roles", empty: "No role is held now. A client acquires one with: eldest role acquire NAME INSTANCE",
     heads: ["role", "holder", "address", "token", "lease", "held", "waiting", "more"],
     row: (role) => [role.role, role.leader?.instance_id, role.leader?.address ?? "–", h("code", {}, String(role.token)), lease(role), ago(role.acquired_at),
-      role.waiting ?? "–", button("Details", () => show(role.role), { "aria-label": `Details of ${short(role.role)}` })],
+      String(role.waiting ?? "–"), button("Details", () => show(role.role), { "aria-label": `Details of ${short(role.role)}` })],
   });
   const wanted = h("input", { name: "role", required: true, autocomplete: "off" });
   const other = h("form", { onsubmit: tried((event) => { event.preventDefault(); return show(wanted.value); }) },
