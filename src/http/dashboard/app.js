@@ -49,6 +49,7 @@ function open() {
     else link.removeAttribute("aria-current");
   }
   complain("action", "");
+  byId("dialog").close();
   document.title = `${title} – Eldest`;
   const heading = h("h2", { tabindex: -1 }, title);
   byId("main").replaceChildren(heading, h("div", { id: "refused" }), view.element);
