@@ -67,7 +67,7 @@ function passed(ms) {
   return `${Math.floor(s / 86_400)} days ago`;
 }
 
-// How long ago it was; the exact time is shown under the pointer.
+// Shows how long ago it was. The exact time is shown under the pointer.
 export function ago(at) {
   if (!at) return "–";
   return h("time", { datetime: at, title: new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" }) }, passed(Date.now() - new Date(at)));

@@ -20,7 +20,7 @@ const GROUPS = {
   "Administration": ["members_changed", "token_created", "token_revoked", "service_down", "service_up"],
 };
 
-// What an event is about, and the rest of it.
+// The subject of an event, and its other members.
 function parts({ id, kind, at, table, key, voter, role, process, conflict, name, node, ...rest }) {
   const about = [table, key ?? role ?? process ?? conflict ?? name ?? (node === undefined ? null : `node ${node}`), voter].filter((part) => part != null);
   return [about.join(" "), Object.entries(rest).map(([member, value]) => `${member} ${short(value, 200)}`).join(", ")];

@@ -22,7 +22,7 @@ export function readPage(path, prefix, after) {
 // with the first one and is offered the others.
 export function listing({ caption, path, area, heads, row, empty = "There are none.", prefix = true, every = 2000, kinds = [],
   read = (wanted, after) => readPage(path, wanted, after), above = () => "" }) {
-  // Where each page began, up to the one that is shown.
+  // The beginning of each page, up to the one that is shown.
   let pages = [null];
   let next = null;
   let touched = false;

@@ -1,4 +1,4 @@
-// What operators change: the members of the cluster, whether clients may write, and tokens.
+// The settings that operators change: the members of the cluster, client writes, and tokens.
 
 import { cluster } from "./cluster.js";
 import { button, field, h, refresh, table } from "./dom.js";
@@ -17,7 +17,7 @@ const handOver = (member, say) => confirmed({
   done: `${member.name} leads.`,
 });
 
-// How many nodes would be left to vote, and how many of them may then fail.
+// The number of nodes that would be left to vote, and of those that may then fail.
 function left(member) {
   const voters = cluster.status.members.filter((one) => one.votes && one.id !== member.id).length;
   const spare = Math.floor((voters - 1) / 2);

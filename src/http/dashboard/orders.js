@@ -32,6 +32,6 @@ export async function confirmed({ title, content, yes, typed, work, done, say })
   return result?.said;
 }
 
-// What is missing for an action that is not shown.
+// Says which grant an action needs that is not shown.
 export const lacking = (what, grant) => cluster.caller
   ? h("p", { class: "faint" }, `To ${what} you need the grant `, h("code", {}, grant), ". Sign in with a token that has it.") : "";

@@ -10,7 +10,7 @@ const SAMPLE_EVERY = 1000;
 const DIAGNOSE_EVERY = 5000;
 const PATIENCE = 2000;
 
-// What each node says about itself, as far as this browser reaches it.
+// The diagnostics of each node that this browser reaches.
 const told = new Map();
 let diagnosed = 0;
 
@@ -21,7 +21,7 @@ async function diagnose() {
   }));
 }
 
-// What is wrong, worst first: each a class and a sentence.
+// The problems, the worst first: each is a class and a sentence.
 function findings({ status, explained }) {
   const found = [];
   if (!status.leader) found.push(["bad", "There is no leader."]);
@@ -38,7 +38,7 @@ function findings({ status, explained }) {
   return found;
 }
 
-// How many more nodes may fail.
+// The number of nodes that may still fail, as a sentence.
 function spare({ status, explained }) {
   if (!explained || status.mode !== "safe") return null;
   const voters = status.members.filter((member) => member.votes);
@@ -146,7 +146,7 @@ export function overview() {
       }
       if (Date.now() - diagnosed >= DIAGNOSE_EVERY) due.push(diagnose());
       if (!due.length) return;
-      // What cannot be measured is shown as unknown.
+      // A value that cannot be measured is shown as unknown.
       await Promise.allSettled(due);
       draw();
     },

@@ -1,4 +1,4 @@
-// What the caller may do, by its grants: actions that a node would refuse are not shown.
+// The rights of the caller, by its grants. Actions that a node would refuse are not shown.
 
 import { cluster } from "./cluster.js";
 

@@ -46,7 +46,7 @@ function history(turns) {
     h("li", {}, h("time", { datetime: turn.at, title: turn.at }, `${new Date(turn.at).toLocaleDateString()} ${clock(turn.at)}`), ` ${turn.says}`, h("span", { class: "faint" }, " (", ago(turn.at), ")"))));
 }
 
-// What an order does to the present holder.
+// The consequence of an order for the present holder.
 const loses = (role) => role.leader ? h("p", {}, h("strong", {}, role.leader.instance_id), ` loses the role at once and learns it when it next renews. \
 Its token ${role.token} is no longer the newest, so resources that check tokens refuse it.`) : "";
 

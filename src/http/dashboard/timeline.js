@@ -78,7 +78,7 @@ function change(one, number, leader) {
 }
 
 export function timeline() {
-  // What is shown: all, or the part from one time to another.
+  // The part that is shown, from one time to another. Null shows all.
   let shown = null;
   const picture = h("div", { class: "card", tabindex: 0, role: "group", "aria-label": "Who led when. Keys: plus and minus zoom, left and right move, 0 shows all" });
   const place = h("div", {}, h("p", { class: "faint" }, "Asking all nodes."));

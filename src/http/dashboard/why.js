@@ -21,7 +21,7 @@ export function because(change) {
   return [cause, ...(change.previous_leader_says ?? []).map((said) => `${said}.`), without(change)].filter(Boolean);
 }
 
-// Who leads since when, and why; or why nobody does.
+// Returns sentences: which node leads, since when and why, or why none does.
 export function leading({ leader, changes, lost_because, nobody_leads_because }) {
   if (!leader) {
     return ["There is no leader now, according to the nodes that answered.",
