@@ -157,7 +157,9 @@ async fn a_page_goes_on_with_another_node() {
     // The node that served the page stands still: its connections stay open.
     cluster.stop(served);
     let second = is_shown_by_another(&browser, &[served]).await;
-    browser.shows(&format!("{}, which served this page, does not answer.", cluster.node(served).url())).await;
+    browser
+        .shows(&format!("{}, which served this page, did not answer at", cluster.node(served).url()))
+        .await;
     cluster.answer(second, Call::put("/v1/docs/seen").json(&json!("after the freeze"))).await.expect(201);
     browser.shows("after the freeze").await;
     cluster.node(served).cont();
@@ -204,7 +206,7 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     let (leader, next) = crown_and_heir(&cluster, &admin).await;
     let browser = browser(&cluster).await;
     browser.open(&cluster.node(2).url()).await;
-    browser.shows("Show the admin token, or a token of yours.").await;
+    browser.shows("Enter the admin token or your own token.").await;
     browser.write("dialog input[name=token]", "a guess").await;
     browser.click("dialog button[type=submit]").await;
     browser.shows("The token is not accepted").await;
@@ -224,6 +226,55 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     browser.click(&hand_over).await;
     browser.click("dialog button[type=submit]").await;
     wait_for("the next one leads", async || (crown_of(&cluster, &admin).await == next).then_some(())).await;
+    is_content(&browser).await;
+}
+
+#[tokio::test]
+async fn a_caller_without_rights_is_told_when_the_node_is_gone() {
+    if no_browser() {
+        return;
+    }
+    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
+    let cluster = Plan::new(3).config(&closed).start().await;
+    let admin = format!("Bearer {ADMIN}");
+    let (leader, _) = crown_and_heir(&cluster, &admin).await;
+    let served = cluster.others(u32::try_from(leader).expect("an id"))[0];
+    let authorized = |call: Call| call.header("authorization", &admin);
+    let put = authorized(Call::put("/v1/docs/app%2Fa").json(&json!(1)));
+    cluster.answer(served, put).await.expect(201);
+    let make = async |grants: Value| {
+        let new = json!({"name": "test", "grants": grants});
+        let made = cluster.answer(served, authorized(Call::post("/v1/tokens").json(&new))).await.expect(201);
+        let text = |name: &str| made.json()[name].as_str().expect("a text").to_string();
+        (text("id"), text("token"))
+    };
+    let (_, narrow) = make(json!(["read docs/app/"])).await;
+    let (id, wide) = make(json!(["read *"])).await;
+    let browser = browser(&cluster).await;
+    let sign_in = async |token: &str| {
+        browser.write("dialog input[name=token]", token).await;
+        browser.click("dialog button[type=submit]").await;
+    };
+    browser.open(&format!("{}/#documents", cluster.node(served).url())).await;
+    sign_in(&narrow).await;
+    browser.shows("This token may not see the status").await;
+    browser.shows("app/a").await;
+    cluster.stop(served);
+    browser.shows("Disconnected since").await;
+    cluster.node(served).cont();
+    browser.shows("This token may not see the status").await;
+
+    browser.click("#sign").await;
+    sign_in(&wide).await;
+    browser.shows("Signed in as test.").await;
+    browser.shows("leads, in epoch").await;
+    // The node that is asked next is the first that tells of the revocation.
+    cluster.stop(served);
+    let other = cluster.others(served)[0];
+    let revoke = authorized(Call::delete(&format!("/v1/tokens/{id}")));
+    cluster.answer(other, revoke).await.expect(200);
+    browser.shows("The token is not accepted").await;
+    cluster.node(served).cont();
     is_content(&browser).await;
 }
 

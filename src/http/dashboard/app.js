@@ -5,7 +5,7 @@ import { backups } from "./backups.js";
 import { begin, cluster, follow, forNewCaller } from "./cluster.js";
 import { conflicts } from "./conflicts.js";
 import { documents } from "./documents.js";
-import { ask, button, clock, field, h, refresh } from "./dom.js";
+import { ask, button, clock, closeQuestion, field, h, questionClosed, refresh } from "./dom.js";
 import { elections } from "./elections.js";
 import { feed } from "./feed.js";
 import { members } from "./members.js";
@@ -37,6 +37,8 @@ const say = (id, text) => { if (byId(id).textContent !== text) byId(id).textCont
 let view = null;
 
 function open() {
+  // The link that skips to the content.
+  if (view && location.hash === "#main") return;
   const name = Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : "overview";
   if (view?.name === name) return;
   const moved = view !== null;
@@ -49,7 +51,7 @@ function open() {
     else link.removeAttribute("aria-current");
   }
   complain("action", "");
-  byId("dialog").close();
+  closeQuestion();
   document.title = `${title} – Eldest`;
   const heading = h("h2", { tabindex: -1 }, title);
   byId("main").replaceChildren(heading, h("div", { id: "refused" }), view.element);
@@ -64,32 +66,35 @@ function next(shown, pause) {
   shown.timer = setTimeout(() => load(shown), pause);
 }
 
+// Loads the view soon, or once more after the load that is under way.
 function soon(shown) {
-  if (shown.soon || shown !== view) return;
+  if (shown.soon || shown.refused || shown !== view) return;
   shown.soon = true;
-  next(shown, Math.max(0, (shown.loaded ?? 0) + AT_MOST_EVERY - Date.now()));
+  if (!shown.loading) next(shown, Math.max(0, (shown.loaded ?? 0) + AT_MOST_EVERY - Date.now()));
 }
 
 async function load(shown) {
-  if (shown !== view) return;
+  if (shown !== view || shown.loading) return;
   shown.soon = false;
+  shown.loading = true;
   shown.loaded = Date.now();
   if (!document.hidden && !cluster.lostSince) {
     try {
       await shown.load();
+      shown.failures = 0;
       refused(shown, null);
       complain("view", "");
     } catch (error) {
-      if (error.status === 401 || error.status === 403) {
-        // The answer would be the same until the user signs in.
-        refused(shown, error);
-        return;
-      }
-      if (error.status) complain("view", error.message);
-      // Without a status no answer came: the watch of the cluster says so.
+      // The answer would be the same until the user signs in.
+      shown.refused = error.status === 401 || error.status === 403;
+      if (shown.refused) refused(shown, error);
+      // A first call without an answer may be the end of the node: the watch of the cluster says that.
+      shown.failures = (shown.failures ?? 0) + 1;
+      if (!shown.refused && !cluster.lostSince && (error.status || shown.failures > 1)) complain("view", error.message);
     }
   }
-  if (shown === view && !shown.soon) next(shown, shown.every);
+  shown.loading = false;
+  if (shown === view && !shown.refused) next(shown, shown.soon ? AT_MOST_EVERY : shown.every);
 }
 
 // A view that the caller may not see says what is missing.
@@ -118,7 +123,7 @@ function summary({ status }) {
 
 function connection() {
   if (cluster.lostSince) return `Disconnected since ${clock(cluster.lostSince)}`;
-  if (cluster.refused) return "Not signed in";
+  if (cluster.refused) return cluster.refused.status === 401 ? "Not signed in" : "This token may not see the status";
   if (!cluster.status) return "Connecting";
   return cluster.live ? "Live" : "Asking every second";
 }
@@ -129,8 +134,13 @@ function trouble() {
 If you can reach a node in another way, open its address.`;
   }
   if (cluster.trouble) return cluster.trouble;
-  if (!cluster.lostSince && asked() !== home) return `${home}, which served this page, does not answer. The page goes on with ${cluster.status.node.name} at ${asked()}.`;
-  return "";
+  const { status } = cluster;
+  const isBack = status?.members.some((member) => member.url === home && member.reachable);
+  if (!cluster.lostSince && asked() !== home && !isBack) {
+    return `${home}, which served this page, did not answer at ${clock(cluster.movedAt)}. The page has gone on with ${asked()}.`;
+  }
+  const others = (status?.members ?? []).filter((member) => !cluster.known.includes(member.url));
+  return others.length ? `Reload the page so that it can also call ${others.map((member) => member.name).join(", ")}.` : "";
 }
 
 let crowned;
@@ -148,7 +158,7 @@ function show() {
   const leader = cluster.status?.leader?.id ?? null;
   if (crowned !== undefined && crowned !== leader) say("live", summary(cluster));
   if (cluster.status) crowned = leader;
-  if (view?.watches && !cluster.lostSince) next(view, 0);
+  if (view?.watches && !view.refused && !view.loading && !cluster.lostSince) next(view, 0);
 }
 
 let signing = false;
@@ -156,9 +166,10 @@ let signing = false;
 async function sign(why) {
   if (signing) return;
   signing = true;
+  await questionClosed();
   const token = h("input", { type: "password", name: "token", required: true, autocomplete: "off" });
   const keep = h("input", { type: "checkbox", name: "keep" });
-  const text = why ? `The token is not accepted: ${why}.` : "Show the admin token, or a token of yours. It is kept in this page alone, and forgotten when you reload it.";
+  const text = why ? `The token is not accepted: ${why}.` : "Enter the admin token or your own token. The page forgets it when you reload it, unless you tick the box.";
   const went = await ask("Sign in", [h("p", {}, text), field("Token", token, true), h("label", { class: "check" }, keep, "Keep it until this tab is closed")],
     "Sign in", async () => {
       signIn(token.value.trim(), keep.checked);
@@ -167,7 +178,9 @@ async function sign(why) {
   signing = false;
   if (!went) return;
   forNewCaller();
-  if (view) next(view, 0);
+  if (!view) return;
+  view.refused = false;
+  next(view, 0);
 }
 
 byId("views").replaceChildren(...Object.entries(VIEWS).map(([name, [title]]) => h("li", {}, h("a", { href: `#${name}` }, title))));

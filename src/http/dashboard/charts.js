@@ -5,6 +5,7 @@ import { cluster } from "./cluster.js";
 import { h, svg } from "./dom.js";
 
 const SAMPLES = 60;
+const OLDEST_MS = 61_000;
 const PATIENCE = 2000;
 const COMMIT = "eldest_commit_duration_seconds";
 const BUCKET = /^eldest_commit_duration_seconds_bucket\{le="([^"]+)"\}$/;
@@ -18,16 +19,19 @@ export async function sample() {
   let [at, found] = [leader ?? asked(), null];
   try { found = await metrics({ at, patience: PATIENCE }); } catch { at = asked(); }
   found ??= await metrics({ patience: PATIENCE });
-  if (at !== from) samples.length = 0;
+  const [count, index] = [found.get(`${COMMIT}_count`) ?? 0, found.get("eldest_commit_index") ?? 0];
+  // A process that has started again counts from 0.
+  if (at !== from || count < samples.at(-1)?.count || index < samples.at(-1)?.index) samples.length = 0;
   from = at;
   const buckets = [];
   for (const [name, count] of found) {
     const le = BUCKET.exec(name)?.[1];
     if (le) buckets.push([le === "+Inf" ? Infinity : Number(le), count]);
   }
-  samples.push({ at: performance.now(), index: found.get("eldest_commit_index") ?? 0, sum: found.get(`${COMMIT}_sum`) ?? 0,
-    count: found.get(`${COMMIT}_count`) ?? 0, buckets, leaderless: found.get("eldest_leaderless_seconds_total") ?? 0 });
-  if (samples.length > SAMPLES + 1) samples.shift();
+  samples.push({ at: performance.now(), index, sum: found.get(`${COMMIT}_sum`) ?? 0,
+    count, buckets, leaderless: found.get("eldest_leaderless_seconds_total") ?? 0 });
+  // Nothing is sampled while the overview is not shown.
+  while (samples[0].at < samples.at(-1).at - OLDEST_MS) samples.shift();
 }
 
 const pairs = () => samples.slice(1).map((now, number) => [samples[number], now]);

@@ -1,7 +1,7 @@
 // The cluster as this page knows it. It asks one node, and that node's feed says when to ask again. When the node does not
 // answer, the page goes on with another one.
 
-import { Refused, asked, get, home, lines, signedIn, use } from "./api.js";
+import { Refused, asked, get, home, lines, send, signedIn, use } from "./api.js";
 import { mayWatch } from "./rights.js";
 
 const STATUS_EVERY = 1000;
@@ -18,10 +18,11 @@ const FEED_SILENCE = 12_000;
 const OF_CLUSTER = ["new_leader", "new_state", "members_changed", "service_down", "service_up", "election_started", "election_completed",
   "merge_called_off"];
 
-// `lostSince` is when the last answer came, while no node answers. `refused` is why the node does not tell this caller its status: it is
-// not asked again before the user signs in, because a node counts wrong tokens and refuses an address that shows many.
-export const cluster = { status: null, explained: null, caller: null, answered: null, lostSince: null, tried: [], trouble: null, refused: null,
-  live: false };
+// `lostSince` is when the last answer came, while no node answers. `refused` is the refusal, if the node does not tell this caller its
+// status: it is not asked for that again before the user signs in, because a node counts wrong tokens and refuses an address that shows many.
+// `known` are the addresses that the page may call: its policy was made when it was loaded.
+export const cluster = { status: null, explained: null, explainedAt: null, caller: null, answered: null, lostSince: null, movedAt: null, tried: [],
+  trouble: null, refused: null, live: false, known: null };
 
 const changed = () => document.dispatchEvent(new Event("cluster"));
 
@@ -40,8 +41,11 @@ const [untilExplain, wakeExplain] = waiting();
 const [untilFeed, wakeFeed] = waiting();
 let pause = STATUS_EVERY;
 
+const urls = (status) => status.members.map((member) => member.url);
+
 function took(status) {
   const before = cluster.status;
+  cluster.known ??= urls(status);
   Object.assign(cluster, { status, answered: new Date(), lostSince: null, tried: [], trouble: null, refused: null });
   if (!cluster.caller) learnCaller();
   pause = STATUS_EVERY;
@@ -49,7 +53,23 @@ function took(status) {
   changed();
 }
 
-const addresses = () => [...new Set([home, ...(cluster.status?.members ?? []).map((member) => member.url)])];
+const addresses = () => [...new Set([home, ...(cluster.status ? urls(cluster.status) : [])])];
+const isRefusal = (error) => error instanceof Refused && (error.status === 401 || error.status === 403);
+
+// The node does not tell this caller its status.
+function refuse(error) {
+  Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message, refused: error });
+  end?.abort();
+  changed();
+  if (error.status === 401) document.dispatchEvent(new CustomEvent("unauthorized", { detail: signedIn() ? error.message : "" }));
+}
+
+// A caller who may not see the status learns only that the node lives.
+async function isThere(url) {
+  await send("GET", "/livez", { at: url, patience: PATIENCE });
+  Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [] });
+  pause = STATUS_EVERY;
+}
 
 // Asks all other nodes, and goes on with the first that answers and is of the same cluster.
 async function goOn() {
@@ -58,6 +78,7 @@ async function goOn() {
   changed();
   const others = addresses().filter((url) => url !== asked());
   const look = async (url) => {
+    if (cluster.refused) return { url, status: await isThere(url) };
     const status = await get("/v1/status", { at: url, patience: PATIENCE });
     if (status.cluster_id !== cluster.status.cluster_id) throw new Error("another cluster");
     return { url, status };
@@ -65,10 +86,17 @@ async function goOn() {
   try {
     const { url, status } = await Promise.any(others.map(look));
     use(url);
-    took(status);
+    cluster.movedAt = new Date();
+    if (status) took(status);
     restartFeed();
     wakeExplain();
-  } catch {
+    changed();
+  } catch ({ errors }) {
+    const number = errors.findIndex(isRefusal);
+    if (number >= 0) {
+      use(others[number]);
+      return refuse(errors[number]);
+    }
     cluster.tried = [asked(), ...others];
     pause = Math.min(pause * 2, LOST_EVERY_MOST);
     changed();
@@ -76,17 +104,15 @@ async function goOn() {
 }
 
 async function look() {
-  if (cluster.refused) return;
   try {
-    took(await get("/v1/status", { patience: PATIENCE }));
+    if (cluster.refused) await isThere(asked());
+    else took(await get("/v1/status", { patience: PATIENCE }));
   } catch (error) {
     if (!(error instanceof Refused)) return goOn();
     if (!error.isOfNow) return;
-    const isRefused = error.status === 401 || error.status === 403;
-    Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message, refused: isRefused ? error.message : null });
-    if (isRefused) end?.abort();
+    if (isRefusal(error)) return refuse(error);
+    Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message });
     changed();
-    if (error.status === 401) document.dispatchEvent(new CustomEvent("unauthorized", { detail: signedIn() ? error.message : "" }));
   }
 }
 
@@ -94,6 +120,7 @@ async function explain() {
   if (cluster.refused || cluster.lostSince) return;
   try {
     cluster.explained = await get("/v1/explain/leader?limit=50", { patience: EXPLAIN_PATIENCE });
+    cluster.explainedAt = new Date();
     changed();
   } catch { /* the status says what is wrong */ }
 }
@@ -132,7 +159,10 @@ export function follow(wanted, tell) {
   if (differs) restartFeed();
 }
 
+let restarts = false;
+
 function restartFeed() {
+  restarts = true;
   end?.abort();
   wakeFeed();
 }
@@ -152,6 +182,7 @@ function hear(event) {
 }
 
 async function listen() {
+  restarts = false;
   if (cluster.lostSince || cluster.refused || !mayWatch()) return;
   end = new AbortController();
   const query = new URLSearchParams({ format: "ndjson", kinds: [...new Set([...OF_CLUSTER, ...kinds])].join() });
@@ -163,7 +194,7 @@ async function listen() {
     if (error.status === 410) since = null;
   }
   end = null;
-  if (cluster.live) {
+  if (cluster.live && !restarts) {
     cluster.live = false;
     changed();
   }
@@ -189,5 +220,5 @@ export function begin() {
   setInterval(() => { if (end && cluster.live && Date.now() - last > FEED_SILENCE) end.abort(); }, FEED_PAUSE);
   repeat(look, untilLook, () => pause);
   repeat(explain, untilExplain, () => EXPLAIN_EVERY);
-  repeat(listen, untilFeed, () => FEED_PAUSE);
+  repeat(listen, untilFeed, () => restarts ? 0 : FEED_PAUSE);
 }

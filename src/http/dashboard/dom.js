@@ -114,26 +114,41 @@ function patchChildren(place, made) {
 // Makes this the content of the place.
 export const refresh = (place, ...content) => patchChildren(place, nodes(content));
 
+const dialog = document.getElementById("dialog");
+// The answer to a call that is under way must reach the user who made it.
+let isBusy = false;
+dialog.addEventListener("cancel", (event) => { if (isBusy) event.preventDefault(); });
+
+// Resolves when no question is open.
+export const questionClosed = () => new Promise((done) => {
+  if (dialog.open) dialog.addEventListener("close", done, { once: true });
+  else done();
+});
+
+export function closeQuestion() {
+  if (!isBusy) dialog.close();
+}
+
 // Asks before an action. Resolves to the result of `work`, or to undefined. With `typed` the user must type this word first.
 export function ask(title, content, yes, work, { danger = false, typed } = {}) {
-  const dialog = document.getElementById("dialog");
   return new Promise((done) => {
     let result;
     const said = h("p", { class: "bad", role: "alert" });
     const go = h("button", { type: "submit", class: danger ? "danger" : "main", disabled: typed !== undefined }, yes);
+    const cancel = button("Cancel", () => dialog.close());
     const word = typed === undefined ? null
       : field(`Type ${typed} to confirm`, h("input", { name: "typed", autocomplete: "off", oninput: (event) => { go.disabled = event.target.value.trim() !== typed; } }), true);
     const form = h("form", { onsubmit: async (event) => {
       event.preventDefault();
-      go.disabled = true;
+      isBusy = go.disabled = cancel.disabled = true;
       try {
         result = await work(new FormData(form));
-        dialog.close();
+        if (form.isConnected) dialog.close();
       } catch (error) {
         said.textContent = error.message;
-        go.disabled = false;
       }
-    } }, content, word, said, h("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
+      isBusy = go.disabled = cancel.disabled = false;
+    } }, content, word, said, h("div", { class: "row" }, go, cancel));
     dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), form);
     dialog.addEventListener("close", () => done(result), { once: true });
     if (!dialog.open) dialog.showModal();

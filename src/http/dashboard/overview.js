@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { charts, leaderless, quantile, rate, sample } from "./charts.js";
 import { cluster } from "./cluster.js";
-import { ago, bytes, h, refresh, seconds, table } from "./dom.js";
+import { ago, bytes, clock, h, refresh, seconds, table } from "./dom.js";
 import { leading, sentence } from "./why.js";
 
 const SAMPLE_EVERY = 1000;
@@ -11,14 +11,16 @@ const DIAGNOSE_EVERY = 5000;
 const PATIENCE = 2000;
 
 // The diagnostics of each node that this browser reaches.
-const told = new Map();
+let told = new Map();
 let diagnosed = 0;
 
 async function diagnose() {
   diagnosed = Date.now();
+  const now = new Map();
   await Promise.all(cluster.status.members.map(async (member) => {
-    try { told.set(member.id, await get("/v1/diagnostics", { at: member.url, patience: PATIENCE })); } catch { told.delete(member.id); }
+    try { now.set(member.id, await get("/v1/diagnostics", { at: member.url, patience: PATIENCE })); } catch { /* it is shown as unknown */ }
   }));
+  told = now;
 }
 
 // The problems, the worst first: each is a class and a sentence.
@@ -45,9 +47,11 @@ function spare({ status, explained }) {
   const silent = new Set(explained.silent.map((one) => one.id));
   const up = voters.filter((member) => !silent.has(member.id)).length;
   const more = up - explained.needed;
-  const all = up === voters.length ? (up === 1 ? "The only node answers" : `All ${up} nodes answer`) : `${up} of ${voters.length} nodes answer`;
-  if (more < 0) return ["bad", `${all}: too few to form a majority. Writes wait until ${-more === 1 ? "another one" : `${-more} others`} can be reached.`];
-  if (more === 0) return [up === voters.length ? "good" : "warn", `${all}. If one ${up === 1 ? "" : "more "}fails, the cluster stops.`];
+  const nodes = voters.length === status.members.length ? "nodes" : "voting nodes";
+  if (voters.length === 1 && up === 1) return ["good", "The only voting node answers. If it fails, the cluster stops."];
+  const all = up === voters.length ? `All ${up} ${nodes} answer` : `${up} of ${voters.length} ${nodes} answer`;
+  if (more < 0) return ["bad", `${all} ${status.node.name}: too few to form a majority.`];
+  if (more === 0) return [up === voters.length ? "good" : "warn", `${all}. If one${up === voters.length ? "" : " more"} fails, the cluster stops.`];
   return [up === voters.length ? "good" : "warn", `${all}. The cluster goes on if ${more === 1 ? "any one of them fails" : `any ${more} of them fail`}.`];
 }
 
@@ -57,13 +61,17 @@ function health(state) {
     h("ul", {}, findings(state).map(([kind, text]) => h("li", { class: kind }, text))));
 }
 
-function leadership({ explained }) {
+// The nodes are asked every three seconds.
+const OLD_MS = 15_000;
+
+function leadership({ explained, explainedAt }) {
   if (!explained) return h("section", { class: "card" }, h("h3", {}, "Leader"), h("p", { class: "faint" }, "Asking all nodes."));
   const [who, ...why] = leading(explained);
   const since = explained.leader && explained.changes[0]?.epoch === explained.leader.epoch ? explained.changes[0].at : null;
   return h("section", { class: "card", "aria-label": "Leader" }, h("h3", {}, "Leader"),
     h("p", { class: "lead" }, explained.leader ? "♛ " : "", who, " ", since ? h("span", { class: "faint" }, "(", ago(since), ")") : ""),
     why.map((text) => h("p", {}, text)),
+    Date.now() - explainedAt > OLD_MS ? h("p", { class: "warn" }, `As of ${clock(explainedAt)}: the nodes have not answered since.`) : "",
     h("ul", {}, explained.next.map((step) => h("li", {}, sentence(step.says)))));
 }
 

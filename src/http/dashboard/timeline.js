@@ -27,7 +27,9 @@ function reigns({ changes, since, leader }) {
     const { id, name } = change.leader ?? { name: "?" };
     const from = time(change.at);
     const changed = ordered.slice(number + 1).filter((later) => later.previous_leader?.id === id || later.leader?.id === id);
-    const ends = [...changed, ...noted.filter((step) => step.by === id)].map((one) => time(one.at)).filter((at) => at > from);
+    // The clocks of nodes differ: a later change ends it at any rate.
+    const ends = [...changed.map((one) => Math.max(from, time(one.at))),
+      ...noted.filter((step) => step.by === id).map((step) => time(step.at)).filter((at) => at > from)];
     const to = ends.length ? Math.min(...ends) : null;
     return { change, name, from, to, leads: to === null && id === leader?.id };
   });
@@ -83,8 +85,9 @@ export function timeline() {
   const picture = h("div", { class: "card", tabindex: 0, role: "group", "aria-label": "Who led when. Keys: plus and minus zoom, left and right move, 0 shows all" });
   const place = h("div", {}, h("p", { class: "faint" }, "Asking all nodes."));
   const whole = () => {
-    const now = Date.now();
-    const first = Math.min(now, ...(cluster.explained?.changes ?? []).map((one) => time(one.at)));
+    const times = (cluster.explained?.changes ?? []).map((one) => time(one.at));
+    const now = Math.max(Date.now(), ...times);
+    const first = Math.min(now, ...times);
     return [first - Math.max(SPAN_LEAST, (now - first) * 0.02), now];
   };
   const range = () => shown ?? whole();
