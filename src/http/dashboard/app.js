@@ -134,8 +134,9 @@ function trouble() {
 If you can reach a node in another way, open its address.`;
   }
   if (cluster.trouble) return cluster.trouble;
-  const { status } = cluster;
-  const isBack = status?.members.some((member) => member.url === home && member.reachable);
+  const { status, explained, explainedAt } = cluster;
+  const first = status?.members.find((member) => member.url === home);
+  const isBack = explainedAt > cluster.movedAt && explained.as_seen.some((one) => one.id === first?.id);
   if (!cluster.lostSince && asked() !== home && !isBack) {
     return `${home}, which served this page, did not answer at ${clock(cluster.movedAt)}. The page has gone on with ${asked()}.`;
   }

@@ -69,6 +69,7 @@ async function isThere(url) {
   await send("GET", "/livez", { at: url, patience: PATIENCE });
   Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [] });
   pause = STATUS_EVERY;
+  changed();
 }
 
 // Asks all other nodes, and goes on with the first that answers and is of the same cluster.
