@@ -56,6 +56,11 @@ function took(status) {
 const addresses = () => [...new Set([home, ...(cluster.status ? urls(cluster.status) : [])])];
 const isRefusal = (error) => error instanceof Refused && (error.status === 401 || error.status === 403);
 
+function moveTo(url) {
+  use(url);
+  cluster.movedAt = new Date();
+}
+
 // The node does not tell this caller its status.
 function refuse(error) {
   Object.assign(cluster, { answered: new Date(), lostSince: null, tried: [], trouble: error.message, refused: error });
@@ -86,8 +91,7 @@ async function goOn() {
   };
   try {
     const { url, status } = await Promise.any(others.map(look));
-    use(url);
-    cluster.movedAt = new Date();
+    moveTo(url);
     if (status) took(status);
     restartFeed();
     wakeExplain();
@@ -95,7 +99,7 @@ async function goOn() {
   } catch ({ errors }) {
     const number = errors.findIndex(isRefusal);
     if (number >= 0) {
-      use(others[number]);
+      moveTo(others[number]);
       return refuse(errors[number]);
     }
     cluster.tried = [asked(), ...others];
@@ -128,7 +132,13 @@ async function explain() {
 
 async function repeat(work, wait, every) {
   for (;;) {
-    if (!document.hidden) await work();
+    try {
+      if (!document.hidden) await work();
+    } catch (error) {
+      // A mistake in this page must not stop the watch.
+      cluster.trouble = error.message;
+      changed();
+    }
     await wait(every());
   }
 }
@@ -221,5 +231,5 @@ export function begin() {
   setInterval(() => { if (end && cluster.live && Date.now() - last > FEED_SILENCE) end.abort(); }, FEED_PAUSE);
   repeat(look, untilLook, () => pause);
   repeat(explain, untilExplain, () => EXPLAIN_EVERY);
-  repeat(listen, untilFeed, () => restarts ? 0 : FEED_PAUSE);
+  repeat(listen, untilFeed, () => restarts && !document.hidden ? 0 : FEED_PAUSE);
 }
