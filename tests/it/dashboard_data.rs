@@ -106,6 +106,62 @@ async fn of_two_editors_the_second_sees_both_versions() {
     is_content(&second).await;
 }
 
+/// The next call of this method reaches the node, but its answer does not reach the page.
+async fn lose_the_answer(browser: &Browser, method: &str) {
+    let script = "const [method, real] = [arguments[0], window.fetch]; window.fetch = async (url, options = {}) => { \
+                  if (options.method !== method) return real(url, options); \
+                  window.fetch = real; await real(url, options); throw new TypeError('the answer is lost'); };";
+    browser.run(script, json!([method])).await;
+}
+
+/// A write whose answer is lost has an unknown outcome, and the second attempt learns it.
+#[tokio::test]
+async fn the_outcome_of_a_write_without_an_answer_is_unknown() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(1).await;
+    put(&cluster, "a", &json!(1)).await;
+    let browser = browser(&cluster, "profile").await;
+    browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
+    browser.click("button[aria-label='Edit a']").await;
+    browser.write("[data-editor] textarea", "{\"n\": 2}").await;
+    lose_the_answer(&browser, "PUT").await;
+    browser.click("[data-editor] button[type=submit]").await;
+    browser.shows("No answer came, so the outcome is unknown.").await;
+    assert_eq!(read(&cluster, "a").await, json!({"n": 2}));
+    browser.click("[data-editor] button[type=submit]").await;
+    browser.shows("Your value is there: it was saved by an earlier attempt").await;
+    let text = browser.text().await;
+    for wrong in ["Nothing was written", "the outcome is unknown", "Overwrite with my value"] {
+        assert!(!text.contains(wrong), "{wrong}: {text}");
+    }
+
+    // A text that is not saved is discarded only after a question.
+    browser.write("[data-editor] textarea", "3").await;
+    browser.click("section nav[aria-label=Folder] button[aria-label='Open all documents']").await;
+    browser.shows("Discard your text?").await;
+    browser.click("dialog button[type=submit]").await;
+
+    browser.click("[data-new]").await;
+    browser.write("dialog input[name=key]", "made").await;
+    browser.write("dialog textarea", "{\"n\": 1}").await;
+    lose_the_answer(&browser, "PUT").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("No answer came, so the outcome is unknown.").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("made is there with your value").await;
+
+    browser.click("button[aria-label='Edit a']").await;
+    browser.click("[data-editor] button.danger").await;
+    lose_the_answer(&browser, "DELETE").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("No answer came, so the outcome is unknown.").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("a is gone: an earlier attempt deleted it").await;
+    is_content(&browser).await;
+}
+
 #[tokio::test]
 async fn earlier_values_of_a_document_are_shown() {
     if no_browser() {
@@ -239,6 +295,27 @@ async fn a_reader_of_a_prefix_sees_it_and_changes_nothing() {
     browser.click("section nav[aria-label=Folder] button[aria-label='Open all documents']").await;
     browser.shows("You may not read the names that begin with \"\"").await;
     assert!(!browser.text().await.contains("other/b"));
+    is_content(&browser).await;
+}
+
+/// Of two lists in one view, one is shown although the other is refused.
+#[tokio::test]
+async fn a_caller_that_may_not_read_users_sees_elections() {
+    if no_browser() {
+        return;
+    }
+    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
+    let cluster = Plan::new(1).config(&closed).start().await;
+    let grants = json!({"name": "counter", "grants": ["read elections", "read status"]});
+    let make = Call::post("/v1/tokens").json(&grants).header("authorization", format!("Bearer {ADMIN}"));
+    let made = cluster.answer(1, make).await.expect(201).json();
+    let browser = browser(&cluster, "profile").await;
+    browser.open(&format!("{}/#elections", cluster.node(1).url())).await;
+    browser.write("dialog input[name=token]", made["token"].as_str().expect("a token")).await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("You may not read users:").await;
+    browser.shows("There are no elections.").await;
+    assert!(!browser.text().await.contains("There are no users."));
     is_content(&browser).await;
 }
 

@@ -286,6 +286,45 @@ async fn leadership_is_handed_over_and_a_node_comes_and_goes() {
     is_content(&browser).await;
 }
 
+/// What is said before a removal counts the nodes that are down, and the only voter cannot be removed.
+#[tokio::test]
+async fn a_removal_says_what_may_fail_afterwards() {
+    if no_browser() {
+        return;
+    }
+    let (alone, cluster) = (Cluster::of(1).await, Cluster::of(3).await);
+    let leader = cluster.leader().await;
+    let followers: Vec<u32> = cluster.ids().filter(|id| *id != leader).collect();
+    let (dead, follower) = (followers[0], followers[1]);
+    let browser = browser(&cluster).await;
+    look(&browser, &cluster, leader, "members").await;
+    browser.click(&format!("button[aria-label='Remove node-{dead}']")).await;
+    browser.shows("2 nodes vote afterwards, and none of them may fail.").await;
+    press(&browser, "Cancel").await;
+    cluster.kill9(dead);
+    wait_for("it counts as down", async || {
+        let reaches = cluster.status_of(leader, "members").await;
+        reaches.as_array()?.iter().any(|member| member["reachable"] == false).then_some(())
+    })
+    .await;
+    let stops =
+        "2 nodes vote afterwards. Only one of them answers, and a majority is 2: the cluster would stop.";
+    wait_for("the page knows it", async || {
+        browser.click(&format!("button[aria-label='Remove node-{follower}']")).await;
+        let said = browser.text().await.contains(stops);
+        press(&browser, "Cancel").await;
+        said.then_some(())
+    })
+    .await;
+    browser.click(&format!("button[aria-label='Remove node-{dead}']")).await;
+    browser.shows("2 nodes vote afterwards, and none of them may fail.").await;
+
+    look(&browser, &alone, 1, "members").await;
+    browser.element("button[aria-label='Move node-1']").await;
+    assert!(!browser.has("button[aria-label='Remove node-1']").await, "it is the only voter");
+    is_content(&browser).await;
+}
+
 #[tokio::test]
 async fn a_backup_is_downloaded_whole() {
     if no_browser() {

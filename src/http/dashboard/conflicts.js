@@ -1,12 +1,14 @@
 // Values that merges overrode: both values side by side, to restore or to drop.
 
-import { encode, order, send } from "./api.js";
+import { encode, send } from "./api.js";
 import { ago, ask, button, h, short } from "./dom.js";
 import { exact, sides } from "./diff.js";
 import { listing, opened } from "./lists.js";
+import { carryOut } from "./orders.js";
 import { can } from "./rights.js";
 
 const EMPTY = "There are no conflicts. They arise only in available mode, when two sides of a split that changed the same thing merge.";
+const AGAIN = "Try again to learn it: a conflict is settled only once.";
 const KINDS = { doc: "document", user: "user", election: "election", vote: "vote" };
 
 const name = (one) => one.kind === "vote" ? `vote of ${one.voter} in ${one.election}` : `${KINDS[one.kind] ?? one.kind} ${one.key}`;
@@ -19,10 +21,18 @@ const about = (one) => `written on the side of node ${one.node}, in epoch ${one.
 export function conflicts() {
   async function open(id) {
     const one = exact(await (await send("GET", `/v1/explain/conflicts/${encode(id)}`)).text());
-    const settle = (word, title, warning, yes, done) => ask(title, h("p", {}, warning), yes, async () => {
-      await order("POST", `/v1/conflicts/${encode(one.id)}/${word}`);
-      await view.close(done);
-    }, { danger: true });
+    const settle = async (word, title, warning, yes, done) => {
+      const said = await ask(title, h("p", {}, warning), yes, async () => {
+        try {
+          await carryOut("POST", `/v1/conflicts/${encode(one.id)}/${word}`, undefined, { advice: AGAIN });
+          return done;
+        } catch (error) {
+          if (error.status !== 404) throw error;
+          return `The conflict about the ${name(one)} is settled: by an earlier attempt, or by another operator.`;
+        }
+      }, { danger: true });
+      if (said) await view.close(said);
+    };
     const actions = can("write", "docs") ? [
       button("Restore the lost value", () => settle("apply", `Restore the lost value of ${name(one)}?`,
         "It replaces the current value, also if that has changed since the merge.", "Restore", `Restored the lost value of ${name(one)}.`), { "data-apply": true }),

@@ -1,10 +1,11 @@
 // Documents: listed by prefix or as folders, created, edited against the version that was shown, and deleted.
 
-import { Refused, encode, get, lines, order, send } from "./api.js";
+import { Refused, encode, get, lines, send } from "./api.js";
 import { cluster } from "./cluster.js";
 import { ago, ask, button, bytes, field, h, refresh, seconds, short, table, tried } from "./dom.js";
 import { compact, exact, pretty, sides } from "./diff.js";
 import { PAGE, listing, opened, readPage } from "./lists.js";
+import { carryOut } from "./orders.js";
 import { can, prefixes } from "./rights.js";
 
 const DOCS = "/v1/docs";
@@ -15,9 +16,27 @@ const CALLS_MOST = 8;
 const HISTORY_MOST = 200;
 const TTL_LEAST = 1000;
 const TTL_MOST = 86_400_000;
+// Each write has a condition, which the second of two equal attempts does not meet.
+const AGAIN = "Try again to learn it: nothing is written twice.";
+const EARLIER = "by an earlier attempt, or somebody else wrote the same";
 
 const path = (key) => `${DOCS}/${encode(key)}`;
+const write = (method, key, query, body, headers) => carryOut(method, path(key) + query, body, { headers, advice: AGAIN });
 const tag = (answer) => answer.headers.get("etag")?.replaceAll('"', "");
+
+// The head of a document, without its value, or null if there is none.
+async function glance(key) {
+  try { return await send("HEAD", path(key)); } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+// The entry of a document in the list, which says how it ends. A document sorts before all others that its key begins.
+async function entry(key) {
+  const { items: [found] } = await get(`${DOCS}?${new URLSearchParams({ limit: 1, prefix: key })}`);
+  return found?.key === key ? found : {};
+}
 
 // Reads a page of the folders and documents that a prefix holds. The API lists keys alone: after the first key of a folder, the
 // listing goes on behind the folder.
@@ -143,6 +162,7 @@ function editor(key, text, rev, doc, view, go) {
   const about = h("p", { class: "faint", "data-about": true });
   const news = h("p", { role: "status", class: "warn" });
   const past = history(key, () => ({ rev: base, text }));
+  let saving = false;
 
   const shown = () => writes ? value.value : value.textContent;
   const set = (to) => { if (writes) value.value = to; else value.textContent = to; };
@@ -161,36 +181,50 @@ function editor(key, text, rev, doc, view, go) {
   }
   describe();
 
-  async function write(condition) {
+  async function save(condition) {
+    if (saving) return;
+    saving = true;
     said.textContent = "";
     now.replaceChildren();
     try {
-      parsed(value.value);
-      const query = keeps.checked ? ending(present) : "";
-      const put = await send("PUT", path(key) + query, { body: value.value, headers: condition });
-      base = (await put.json()).rev;
+      await put(value.value, condition);
+    } finally {
+      saving = false;
+    }
+  }
+  const over = (rev) => save({ "if-match": `"${rev}"` });
+
+  async function put(mine, condition) {
+    let written;
+    try {
+      parsed(mine);
+      written = await write("PUT", key, keeps.checked ? ending(present) : "", mine, condition);
     } catch (error) {
       said.textContent = error.message;
-      if (error instanceof Refused && error.status === 412) await conflict();
+      if (error instanceof Refused && error.status === 412) await conflict(compact(mine));
       return;
     }
-    text = compact(value.value);
-    news.textContent = "";
-    view.note(`Saved ${key}.`);
-    await look();
+    await saved(compact(mine), written.rev, `Saved ${key}.`);
   }
-  const over = (rev) => write({ "if-match": `"${rev}"` });
 
-  async function conflict() {
-    const mine = compact(value.value);
+  async function saved(mine, rev, done) {
+    [text, base] = [mine, rev];
+    said.textContent = news.textContent = "";
+    view.note(done);
+    // The document is looked at every few seconds anyway, so a look that fails now is not reported as if the write had failed.
+    await look().catch(() => {});
+  }
+
+  async function conflict(mine) {
     let read;
     try { read = await send("GET", path(key)); } catch (error) {
       if (error.status !== 404) throw error;
       said.textContent = "The document has been deleted since it was loaded. Nothing was written.";
-      now.replaceChildren(h("div", { class: "row" }, button("Create it again with my value", () => write({ "if-none-match": "*" }))));
+      now.replaceChildren(h("div", { class: "row" }, button("Create it again with my value", () => save({ "if-none-match": "*" }))));
       return;
     }
     const [theirs, revNow] = [await read.text(), tag(read)];
+    if (compact(theirs) === mine) return saved(mine, revNow, `Your value is there: it was saved ${EARLIER}.`);
     const take = () => {
       [text, base] = [theirs, revNow];
       value.value = pretty(theirs);
@@ -208,54 +242,78 @@ function editor(key, text, rev, doc, view, go) {
   }
 
   async function remove() {
-    await ask(`Delete ${key}?`, h("p", {}, `Only revision ${base}, which is shown here, is deleted, not a newer one.`), "Delete", async () => {
-      await order("DELETE", path(key), undefined, { "if-match": `"${base}"` });
-      past.stop();
-      await view.close(`Deleted ${key}.`);
+    const done = await ask(`Delete ${key}?`, h("p", {}, `Only revision ${base}, which is shown here, is deleted, not a newer one.`), "Delete", async () => {
+      try {
+        await write("DELETE", key, "", undefined, { "if-match": `"${base}"` });
+        return `Deleted ${key}.`;
+      } catch (error) {
+        if (!(error instanceof Refused) || ![404, 412].includes(error.status) || await glance(key) !== null) throw error;
+        return `${key} is gone: an earlier attempt deleted it, or somebody else did.`;
+      }
     }, { danger: true });
+    if (!done) return;
+    past.stop();
+    await view.close(done);
   }
 
-  // Whether it is still the version that is shown, and how long it has left. A document sorts before all others that its key begins.
+  // Whether it is still the version that is shown, and how long it has left. The value itself is not read again.
   async function look() {
-    const { items: [found] } = await get(`${DOCS}?${new URLSearchParams({ limit: 1, prefix: key })}`);
-    if (found?.key !== key) news.textContent = "This document has been deleted meanwhile.";
-    else {
-      news.textContent = found.rev === base ? "" : `This document has changed meanwhile: it has revision ${found.rev} now.`;
-      if (found.rev === base) present = found;
+    const before = base;
+    const head = await glance(key);
+    const rev = head && tag(head);
+    // A write has changed it since: the answer is about the revision before.
+    if (base !== before) return;
+    news.textContent = !head ? "This document has been deleted meanwhile."
+      : rev === base ? "" : `This document has changed meanwhile: it has revision ${rev} now.`;
+    if (head && rev === base) {
+      if (present.rev !== base) present = await entry(key);
+      // A node that did not serve this page does not let it read this header.
+      const rest = head.headers.get("eldest-expires-in-ms");
+      if (rest !== null) present = { ...present, expires_in_ms: Number(rest) };
     }
     describe();
   }
 
-  const close = () => {
+  const isUnsaved = () => writes && compact(value.value) !== compact(text);
+  async function leaving(go) {
+    if (isUnsaved() && !await ask("Discard your text?", h("p", {}, `What you have written for ${key} is not saved.`), "Discard", async () => true, { danger: true })) return;
     past.stop();
-    return view.close();
-  };
+    await go();
+  }
   const keep = writes && ending(doc) ? h("label", { class: "check" }, keeps, `Let it end as before (${[doc.ttl_ms == null ? "" : `ttl ${seconds(doc.ttl_ms)}`, lease(doc)].filter(Boolean).join(", ")})`) : "";
-  const content = [crumbs(key, (prefix) => { past.stop(); return go(prefix); }), h("h3", { tabindex: -1 }, key), about, news,
+  const content = [crumbs(key, (prefix) => leaving(() => go(prefix))), h("h3", { tabindex: -1 }, key), about, news,
     h("div", { class: "row", role: "group", "aria-label": "Layout" }, layouts)];
-  const back = button("Back to the list", close);
+  const back = button("Back to the list", () => leaving(() => view.close()));
   const form = writes
     ? h("form", { onsubmit: tried((event) => { event.preventDefault(); return over(base); }), "aria-label": `Edit ${key}`, "data-editor": key },
       field("Value, as JSON", value, true), keep, said, now,
       h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Save"), button("Delete", remove, { class: "danger" }), back))
     : h("div", { "data-viewer": key }, value,
       h("p", {}, `You may read this document, but not change it: that needs the grant "write docs/${key}".`), h("div", { class: "row" }, back));
-  return { content: [...content, form, past.element], look, stop: past.stop };
+  return { content: [...content, form, past.element], look, isUnsaved, stop: past.stop };
 }
 
-function create(prefix, view, list) {
+async function create(prefix, view, list) {
   const key = h("input", { name: "key", required: true, autocomplete: "off", spellcheck: "false" });
   const value = h("textarea", { name: "value", required: true, spellcheck: "false" });
   const ttl = h("input", { type: "number", name: "ttl_ms", min: TTL_LEAST, max: TTL_MOST, step: 1 });
   key.value = prefix;
-  return ask("A new document", [field("Key", key, true), field("Value, as JSON", value, true),
+  const done = await ask("A new document", [field("Key", key, true), field("Value, as JSON", value, true),
     field("Ends if it is not written or renewed for so many ms (may be empty)", ttl, true)], "Create", async () => {
     parsed(value.value);
     const query = ttl.value ? `?ttl_ms=${encode(ttl.value)}` : "";
-    await order("PUT", path(key.value) + query, value.value, { "if-none-match": "*" });
-    view.note(`Created ${key.value}.`);
-    await list.load();
+    try {
+      await write("PUT", key.value, query, value.value, { "if-none-match": "*" });
+      return `Created ${key.value}.`;
+    } catch (error) {
+      const isThere = error instanceof Refused && error.status === 412 && can("read", "docs", key.value);
+      if (!isThere || compact(await (await send("GET", path(key.value))).text()) !== compact(value.value)) throw error;
+      return `${key.value} is there with your value: it was created ${EARLIER}.`;
+    }
   });
+  if (!done) return;
+  view.note(done);
+  await list.load();
 }
 
 export function documents() {
@@ -268,8 +326,8 @@ export function documents() {
     return view.close().then(() => list.show(prefix));
   };
   async function open(key) {
-    const [read, { items: [doc] }] = await Promise.all([send("GET", path(key)), get(`${DOCS}?${new URLSearchParams({ limit: 1, prefix: key })}`)]);
-    current = editor(key, await read.text(), tag(read), doc?.key === key ? doc : {}, closing, go);
+    const [read, doc] = await Promise.all([send("GET", path(key)), entry(key)]);
+    current = editor(key, await read.text(), tag(read), doc, closing, go);
     view.show(...current.content);
   }
   async function read(prefix, after) {
@@ -291,6 +349,9 @@ export function documents() {
   list.element.prepend(rights);
   list.filter.append(h("label", { class: "check" }, folders, "Folders"));
   const view = opened(list);
+  // The browser asks before it leaves the page.
+  const unload = (event) => { if (current?.isUnsaved()) event.preventDefault(); };
+  addEventListener("beforeunload", unload);
   const closing = { ...view, close: (text) => { current = null; return view.close(text); } };
   return {
     ...list, element: view.element,
@@ -303,6 +364,7 @@ export function documents() {
       return list.load();
     },
     leave() {
+      removeEventListener("beforeunload", unload);
       current?.stop();
     },
   };

@@ -1,6 +1,7 @@
 // Elections with their tallies, and users.
 
-import { h, short } from "./dom.js";
+import { cluster } from "./cluster.js";
+import { h, refresh, short } from "./dom.js";
 import { listing } from "./lists.js";
 
 const users = () => listing({
@@ -31,12 +32,37 @@ const tallies = () => listing({
   row: (one) => [one.name, bars(one), one.votes, one.groups ? one.groups.join(", ") : "everybody", ends(one)],
 });
 
-export function elections() {
-  const lists = [tallies(), users()];
+// A list that a caller may be refused while it may read the other one. `load` returns the refusal, or null. The answer to the same
+// caller would be the same, so a list that was refused is not asked again for it.
+function part(area, list) {
+  let refusal = null;
+  let caller = null;
+  const said = h("div");
   return {
-    element: h("div", {}, lists.map((list) => list.element)), every: 2000, kinds: ["change", "new_state"],
+    element: h("div", {}, said, list.element),
     async load() {
-      await Promise.all(lists.map((list) => list.load()));
+      if (refusal && caller && caller === cluster.caller) return refusal;
+      try {
+        await list.load();
+        refusal = null;
+      } catch (error) {
+        if (error.status !== 401 && error.status !== 403) throw error;
+        [refusal, caller] = [error, cluster.caller];
+      }
+      list.element.hidden = refusal !== null;
+      refresh(said, refusal ? h("p", {}, `You may not read ${area}: ${refusal.message}.`) : "");
+      return refusal;
+    },
+  };
+}
+
+export function elections() {
+  const parts = [part("elections", tallies()), part("users", users())];
+  return {
+    element: h("div", {}, parts.map((one) => one.element)), every: 2000, kinds: ["change", "new_state"],
+    async load() {
+      const refusals = await Promise.all(parts.map((one) => one.load()));
+      if (refusals.every(Boolean)) throw refusals[0];
     },
   };
 }

@@ -17,12 +17,20 @@ const handOver = (member, say) => confirmed({
   done: `${member.name} leads.`,
 });
 
-// The number of nodes that would be left to vote, and of those that may then fail.
+const votersWithout = (member) => cluster.status.members.filter((one) => one.votes && one.id !== member.id);
+const answers = (member) => member.reachable || member.id === cluster.status.leader?.id || member.id === cluster.status.node.id;
+
+// The number of nodes that would be left to vote, and of those that may then fail. A node that is down counts as a voter.
 function left(member) {
-  const voters = cluster.status.members.filter((one) => one.votes && one.id !== member.id).length;
-  const spare = Math.floor((voters - 1) / 2);
-  const may = spare === 0 ? "none of them may fail" : spare === 1 ? "one of them may fail" : `${spare} of them may fail`;
-  return `${voters} ${voters === 1 ? "node votes" : "nodes vote"} afterwards, and ${may}.`;
+  const voters = votersWithout(member);
+  const up = voters.filter(answers).length;
+  const majority = Math.floor(voters.length / 2) + 1;
+  const spare = up - majority;
+  const all = `${voters.length} ${voters.length === 1 ? "node votes" : "nodes vote"} afterwards`;
+  if (spare < 0) return `${all}. ${up === 1 ? "Only one of them answers" : `Only ${up} of them answer`}, and a majority is ${majority}: the cluster would stop.`;
+  const may = spare === 0 ? "none" : spare === 1 ? "one" : String(spare);
+  return up === voters.length ? `${all}, and ${may} of them may fail.`
+    : `${all}. ${up} of them ${up === 1 ? "answers" : "answer"} now, and ${may} of those may fail.`;
 }
 
 const remove = (member, say) => confirmed({
@@ -90,7 +98,7 @@ function actions(member, isFixed, say) {
   return h("span", { class: "row" },
     button("Hand over", () => handOver(member, say), { disabled: member.id === cluster.status.leader?.id, "aria-label": `Hand over to ${member.name}` }),
     isFixed ? "" : button("Move", () => move(member, say), { "aria-label": `Move ${member.name}` }),
-    isFixed ? "" : button("Remove", () => remove(member, say), { class: "danger", "aria-label": `Remove ${member.name}` }));
+    isFixed || !votersWithout(member).length ? "" : button("Remove", () => remove(member, say), { class: "danger", "aria-label": `Remove ${member.name}` }));
 }
 
 function membership(say) {
@@ -112,7 +120,7 @@ function membership(say) {
 function writes(say) {
   const down = cluster.status.service_down;
   return [
-    h("p", { class: down ? "warn" : "" }, down ? "An operator has stopped them. They are taken again when the time is over that was given then." : "All nodes take them."),
+    h("p", { class: down ? "warn" : "" }, down ? "An operator has stopped them. They resume when the given time is over." : "All nodes take them."),
     !mayOrder() ? lacking("stop or resume client writes", "order") : h("div", { class: "row" },
       down ? button("Resume client writes", () => resumeWrites(say), { class: "main" }) : button("Stop client writes", () => stopWrites(say), { class: "danger" })),
   ];

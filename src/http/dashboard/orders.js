@@ -4,16 +4,19 @@ import { Refused, send } from "./api.js";
 import { cluster } from "./cluster.js";
 import { ask, h } from "./dom.js";
 
-// A hand-over waits until the next leader has caught up.
+// A hand-over waits until the next leader has caught up. A node gives up a write after its `request_timeout_ms` and then says itself
+// that the outcome is unknown, so the page waits longer than that.
 const PATIENCE_MS = 30_000;
+const LOOK_FIRST = "Look at the present state before you try again.";
 
-export async function carryOut(method, path, body) {
+// `advice` is what to do when no answer came.
+export async function carryOut(method, path, body, { headers, advice = LOOK_FIRST } = {}) {
   try {
-    const text = await (await send(method, path, { body, patience: PATIENCE_MS })).text();
+    const text = await (await send(method, path, { body, headers, patience: PATIENCE_MS })).text();
     return text ? JSON.parse(text) : null;
   } catch (error) {
     if (error instanceof Refused) throw error;
-    throw new Error("No answer came, so the outcome is unknown. Look at the present state before you try again.");
+    throw new Error(`No answer came, so the outcome is unknown. ${advice}`);
   }
 }
 

@@ -99,7 +99,7 @@ export function roles() {
   });
   const wanted = h("input", { name: "role", required: true, autocomplete: "off" });
   const other = h("form", { onsubmit: tried((event) => { event.preventDefault(); return show(wanted.value); }) },
-    field("Any role, also one that is free", wanted), h("button", { type: "submit" }, "Look at it"));
+    field("Any role, also one that is free", wanted), h("button", { type: "submit" }, "Show this role"));
   const all = h("div", {}, list.element, other);
 
   async function loadOne() {
