@@ -59,11 +59,6 @@ export async function get(path, options) {
   return JSON.parse(await (await send("GET", path, options)).text(), inFull);
 }
 
-export async function order(method, path, body, headers) {
-  const text = await (await send(method, path, { body, headers })).text();
-  return text ? JSON.parse(text) : null;
-}
-
 export const encode = (name) => encodeURIComponent(name);
 
 // The lines of an endless answer, until it ends or is aborted.

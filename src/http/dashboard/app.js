@@ -14,7 +14,8 @@ import { processes } from "./processes.js";
 import { roles } from "./roles.js";
 import { timeline } from "./timeline.js";
 
-// A view has an element, and `load`, which is called every so many milliseconds, and soon after an event of its `kinds`.
+// A view has an element, and `load`, which is called every so many milliseconds, and soon after an event of its `kinds`. It may say that
+// it has an `unsaved` text.
 const VIEWS = {
   overview: ["Overview", overview],
   timeline: ["Timeline", timeline],
@@ -41,6 +42,10 @@ function open() {
   if (view && location.hash === "#main") return;
   const name = Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : "overview";
   if (view?.name === name) return;
+  if (view?.unsaved?.() && !confirm("Discard the text that is not saved?")) {
+    history.replaceState(null, "", `#${view.name}`);
+    return;
+  }
   const moved = view !== null;
   view?.leave?.();
   clearTimeout(view?.timer);

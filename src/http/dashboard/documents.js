@@ -363,6 +363,7 @@ export function documents() {
         : h("p", { class: "faint" }, "You may read documents here, but not write any."));
       return list.load();
     },
+    unsaved: () => current?.isUnsaved() ?? false,
     leave() {
       removeEventListener("beforeunload", unload);
       current?.stop();

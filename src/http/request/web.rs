@@ -33,8 +33,8 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
 /// The response headers that such a page may read in addition to those of any page.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "eldest-node, eldest-leader, eldest-epoch, eldest-index, eldest-acks, eldest-age-ms, etag, idempotency-replayed, \
-     retry-after, x-request-id",
+    "eldest-node, eldest-leader, eldest-epoch, eldest-index, eldest-acks, eldest-age-ms, eldest-expires-in-ms, etag, \
+     idempotency-replayed, retry-after, x-request-id",
 );
 /// The time that a browser may cache the answer about an origin, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
