@@ -271,7 +271,7 @@ async fn a_caller_without_rights_is_told_when_the_node_is_gone() {
     // The node that is asked next is the first that tells of the revocation.
     cluster.stop(served);
     let other = cluster.others(served)[0];
-    let revoke = authorized(Call::delete(&format!("/v1/tokens/{id}")));
+    let revoke = authorized(Call::delete(format!("/v1/tokens/{id}")));
     cluster.answer(other, revoke).await.expect(200);
     browser.shows("The token is not accepted").await;
     cluster.node(served).cont();
