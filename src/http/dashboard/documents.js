@@ -267,7 +267,6 @@ function editor(key, text, rev, doc, view, go) {
       : rev === base ? "" : `This document has changed meanwhile: it has revision ${rev} now.`;
     if (head && rev === base) {
       if (present.rev !== base) present = await entry(key);
-      // A node that did not serve this page does not let it read this header.
       const rest = head.headers.get("eldest-expires-in-ms");
       if (rest !== null) present = { ...present, expires_in_ms: Number(rest) };
     }

@@ -35,7 +35,7 @@ export function processes() {
       ago(one.registered_at), countdown(one.expires_in_ms),
       mayOrder() ? button("Remove", async () => { if (await remove(one, said.say) !== undefined) await load(); }, { class: "danger", "aria-label": `Remove ${short(one.id)}` }) : "–"],
   });
-  const filter = h("form", { role: "search", onsubmit: tried((event) => { event.preventDefault(); return list.show ? list.show("") : list.load(); }) },
+  const filter = h("form", { role: "search", onsubmit: tried((event) => { event.preventDefault(); return list.show(""); }) },
     field("Role", wanted.role), field("Capability", wanted.capability), h("button", { type: "submit" }, "Show"));
   return {
     ...list, element: h("div", {}, said.element, filter, list.element, note),
