@@ -187,6 +187,20 @@ async fn a_page_goes_on_with_another_node() {
 }
 
 #[tokio::test]
+async fn a_page_without_one_of_its_files_is_loaded_again() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(1).await;
+    let browser = browser(&cluster).await;
+    browser.lose(&["*/ui/timeline.js"]).await;
+    browser.open(&cluster.node(1).url()).await;
+    browser.shows("Some files of this page did not arrive.").await;
+    browser.lose(&[]).await;
+    browser.shows("node-1 leads, in epoch").await;
+}
+
+#[tokio::test]
 async fn who_signs_in_may_do_what_the_token_grants() {
     if no_browser() {
         return;

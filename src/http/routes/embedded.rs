@@ -44,12 +44,13 @@ macro_rules! files {
     };
 }
 
-const FILES: [File; 24] = files![
+const FILES: [File; 25] = files![
     "index.html" HTML,
     "style.css" CSS,
     "app.js" JS,
     "api.js" JS,
     "backups.js" JS,
+    "boot.js" JS,
     "charts.js" JS,
     "cluster.js" JS,
     "conflicts.js" JS,
@@ -187,8 +188,9 @@ mod tests {
         for file in &FILES {
             let imports =
                 file.text.lines().filter_map(|line| line.split_once("from \"./")?.1.split('"').next());
+            let later = file.text.split("import(\"./").skip(1).filter_map(|rest| rest.split('"').next());
             let loaded = file.text.split("\"/ui/").skip(1).filter_map(|rest| rest.split('"').next());
-            for name in imports.chain(loaded) {
+            for name in imports.chain(later).chain(loaded) {
                 assert!(FILES.iter().any(|other| other.name == name), "{name}, of {}", file.name);
             }
         }

@@ -73,11 +73,18 @@ impl Browser {
     /// Light or dark, as the user has set it.
     pub async fn scheme(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.post(
-            "/goog/cdp/execute",
-            json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}),
-        )
-        .await;
+        self.develop("Emulation.setEmulatedMedia", json!({"features": features})).await;
+    }
+
+    /// From now on these files do not arrive. `*` stands for any text.
+    pub async fn lose(&self, urls: &[&str]) {
+        self.develop("Network.enable", json!({})).await;
+        self.develop("Network.setBlockedURLs", json!({"urls": urls})).await;
+    }
+
+    /// Sends a command of the browser's own protocol for developers.
+    async fn develop(&self, command: &str, parameters: Value) {
+        self.post("/goog/cdp/execute", json!({"cmd": command, "params": parameters})).await;
     }
 
     /// Returns the script's result; its arguments are `arguments[0]` and so on.
@@ -126,7 +133,9 @@ impl Browser {
     /// Clicks again, if the page has replaced the element in between.
     pub async fn click(&self, css: &str) {
         watch_for(&format!("{css} is clicked"), async || {
-            let element = self.find(css).await.ok_or("it is not there")?;
+            let Some(element) = self.find(css).await else {
+                return Err(format!("it is not there: {}", self.text().await));
+            };
             self.try_post(&format!("/element/{element}/click"), &json!({})).await.map(drop)
         })
         .await;
