@@ -97,9 +97,11 @@ impl Browser {
         self.post("/execute/async", json!({"script": script, "args": []})).await
     }
 
-    /// The text of the whole page.
+    /// The text of the whole page. A page that is being loaded again may have none.
     pub async fn text(&self) -> String {
-        self.run("return document.body.innerText", json!([])).await.as_str().unwrap_or_default().to_string()
+        let script = json!({"script": "return document.body.innerText", "args": []});
+        let said = self.try_post("/execute/sync", &script).await;
+        said.map_or_else(|why| why, |text| text.as_str().unwrap_or_default().to_string())
     }
 
     /// Waits until the page contains this text.
