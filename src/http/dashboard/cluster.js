@@ -108,10 +108,20 @@ async function goOn() {
   }
 }
 
+async function askNode() {
+  if (cluster.refused) await isThere(asked());
+  else took(await get("/v1/status", { patience: PATIENCE }));
+}
+
+// A browser breaks off all calls when its network changes. So a call that fails at once is made again before the node is given up.
+const askAgain = (error) => {
+  if (error.name !== "TypeError") throw error;
+  return askNode();
+};
+
 async function look() {
   try {
-    if (cluster.refused) await isThere(asked());
-    else took(await get("/v1/status", { patience: PATIENCE }));
+    await askNode().catch(askAgain);
   } catch (error) {
     if (!(error instanceof Refused)) return goOn();
     if (!error.isOfNow) return;
