@@ -5,8 +5,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{Browser, Call, Cluster, Plan, left_out, wait_for};
 
+mod data;
+mod orders;
+
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 const AXE: &str = "target/axe/axe_playwright_python/axe.min.js";
+const SUBMIT: &str = "dialog button[type=submit]";
 const VIEWS: [&str; 10] = [
     "overview",
     "timeline",
@@ -22,6 +26,16 @@ const VIEWS: [&str; 10] = [
 
 async fn browser(cluster: &Cluster) -> Browser {
     Browser::start(cluster.folder().join("profile")).await
+}
+
+/// A cluster in which a caller without a token may do nothing.
+fn closed(nodes: u32) -> Plan {
+    Plan::new(nodes).config(&format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\""))
+}
+
+async fn sign_in(browser: &Browser, token: &str) {
+    browser.write("dialog input[name=token]", token).await;
+    browser.click(SUBMIT).await;
 }
 
 fn no_browser() -> bool {
@@ -205,8 +219,7 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(3).config(&closed).start().await;
+    let cluster = closed(3).start().await;
     let admin = format!("Bearer {ADMIN}");
     let grants = json!({"name": "looks", "grants": ["read status", "read docs/app/"]});
     let made = Call::post("/v1/tokens").json(&grants).header("authorization", &admin);
@@ -221,11 +234,9 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     let browser = browser(&cluster).await;
     browser.open(&cluster.node(2).url()).await;
     browser.shows("Enter the admin token or your own token.").await;
-    browser.write("dialog input[name=token]", "a guess").await;
-    browser.click("dialog button[type=submit]").await;
+    sign_in(&browser, "a guess").await;
     browser.shows("The token is not accepted").await;
-    browser.write("dialog input[name=token]", &token).await;
-    browser.click("dialog button[type=submit]").await;
+    sign_in(&browser, &token).await;
     crowned(&browser, &format!("node-{leader}")).await;
     browser.shows("Signed in as looks.").await;
     browser.click("a[href='#members']").await;
@@ -234,11 +245,10 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     assert!(!browser.has(&hand_over).await);
 
     browser.click("#sign").await;
-    browser.write("dialog input[name=token]", ADMIN).await;
-    browser.click("dialog button[type=submit]").await;
+    sign_in(&browser, ADMIN).await;
     browser.shows("Signed in as admin.").await;
     browser.click(&hand_over).await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     wait_for("the next one leads", async || (crown_of(&cluster, &admin).await == next).then_some(())).await;
     is_content(&browser).await;
 }
@@ -248,8 +258,7 @@ async fn a_caller_without_rights_is_told_when_the_node_is_gone() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(3).config(&closed).start().await;
+    let cluster = closed(3).start().await;
     let admin = format!("Bearer {ADMIN}");
     let (leader, _) = crown_and_heir(&cluster, &admin).await;
     let served = cluster.others(u32::try_from(leader).expect("an id"))[0];
@@ -265,12 +274,8 @@ async fn a_caller_without_rights_is_told_when_the_node_is_gone() {
     let (_, narrow) = make(json!(["read docs/app/"])).await;
     let (id, wide) = make(json!(["read *"])).await;
     let browser = browser(&cluster).await;
-    let sign_in = async |token: &str| {
-        browser.write("dialog input[name=token]", token).await;
-        browser.click("dialog button[type=submit]").await;
-    };
     browser.open(&format!("{}/#documents", cluster.node(served).url())).await;
-    sign_in(&narrow).await;
+    sign_in(&browser, &narrow).await;
     browser.shows("This token may not see the status").await;
     browser.shows("app/a").await;
     cluster.stop(served);
@@ -279,7 +284,7 @@ async fn a_caller_without_rights_is_told_when_the_node_is_gone() {
     browser.shows("This token may not see the status").await;
 
     browser.click("#sign").await;
-    sign_in(&wide).await;
+    sign_in(&browser, &wide).await;
     browser.shows("Signed in as test.").await;
     browser.shows("leads, in epoch").await;
     // The node that is asked next is the first that tells of the revocation.

@@ -30,8 +30,6 @@ mod copies;
 mod crashes;
 mod crowds;
 mod dashboard;
-mod dashboard_data;
-mod dashboard_orders;
 mod doctor;
 mod documents;
 mod drill;

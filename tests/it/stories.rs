@@ -1,4 +1,4 @@
-//! What `eldest why` says after real faults: `stories.txt` holds the first lines for each situation. With `ELDEST_UPDATE=1` each test
+//! The answers of `eldest why` after real faults: `stories.txt` holds the first lines for each situation. With `ELDEST_UPDATE=1` each test
 //! writes its own stories into that file again; read them before you keep them.
 //!
 //! Each situation is made so that one text is right. A text may take a moment to come about, so a test waits until it stands. What
@@ -92,7 +92,7 @@ fn the_file_has_each_story_once_and_in_order() {
     assert_eq!(titles, STORIES);
 }
 
-// What `eldest why` says.
+// The answers of `eldest why`.
 
 /// Replaces everything that differs from run to run by a name.
 fn settled(text: &str, cluster: &Cluster) -> String {
@@ -396,7 +396,7 @@ async fn a_node_with_another_secret() {
 
 // Roles.
 
-/// What this node says of the role, until it is the story of that title.
+/// Asks this node about the role, until its answer is the story of that title.
 async fn role_stands(cluster: &Cluster, role: &str, title: &str, part: &str) {
     stands(cluster, 2, &[&format!("role/{role}")], title, part).await;
 }

@@ -30,7 +30,7 @@ export async function sample() {
   }
   samples.push({ at: performance.now(), index, sum: found.get(`${COMMIT}_sum`) ?? 0,
     count, buckets, leaderless: found.get("eldest_leaderless_seconds_total") ?? 0 });
-  // Nothing is sampled while the overview is not shown.
+  // Samples are taken only while the overview is open, so some may be old.
   while (samples[0].at < samples.at(-1).at - OLDEST_MS) samples.shift();
 }
 

@@ -173,7 +173,7 @@ let end = null;
 let since = null;
 let last = 0;
 
-// The view is told of events of these kinds, beside those of the cluster.
+// Passes events of these kinds to the view. Those of the cluster are read in any case.
 export function follow(wanted, tell) {
   const differs = wanted.join() !== kinds.join();
   [kinds, heard] = [wanted, tell];

@@ -84,10 +84,11 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 /// A browser gets the page, and any other client a text with the available routes.
+/// The page is always sent whole: its policy changes with the members, and a browser may keep the headers of a page that is unchanged.
 pub async fn root(State(context): State<Arc<Context>>, request: Request) -> Response<Body> {
     let headers = request.headers();
     let mut response = match takes_html(headers) {
-        true => served(&FILES[0], headers, &context.member_urls()),
+        true => page(&context.member_urls()),
         false => health::root(),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
@@ -96,7 +97,10 @@ pub async fn root(State(context): State<Arc<Context>>, request: Request) -> Resp
 
 pub async fn file(Path(name): Path<String>, request: Request) -> Answer {
     match FILES.iter().find(|file| file.name == name) {
-        Some(file) => Ok(served(file, request.headers(), &[])),
+        Some(file) => {
+            let kind = HeaderValue::from_static(file.kind);
+            Ok(guarded(unless_known(&TAG, request.headers(), kind, file.text), &[]))
+        }
         None => Err(unknown_route(request.uri().path())),
     }
 }
@@ -107,8 +111,15 @@ fn takes_html(headers: &HeaderMap) -> bool {
     accepted.any(|value| value.split(',').any(|kind| kind.trim().starts_with("text/html")))
 }
 
-fn served(file: &File, headers: &HeaderMap, members: &[String]) -> Response<Body> {
-    let mut response = unless_known(&TAG, headers, HeaderValue::from_static(file.kind), file.text);
+fn page(members: &[String]) -> Response<Body> {
+    let File { kind, text, .. } = FILES[0];
+    let mut response = answer::typed(StatusCode::OK, HeaderValue::from_static(kind), text);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    guarded(response, members)
+}
+
+/// Adds the headers that keep other texts and pages away. The page may call these members.
+fn guarded(mut response: Response<Body>, members: &[String]) -> Response<Body> {
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, policy(members)),

@@ -66,7 +66,7 @@ fn draw() -> Option<(TokenId, String)> {
     Some((TokenId(id), secret))
 }
 
-/// Who the caller is, by the token that it shows, and what it may do: a page shows only the actions that will be allowed.
+/// Tells the caller its name and its grants, by the token that it shows. A page needs them to show only actions that will be allowed.
 pub async fn caller(request: ClientRequest) -> Response<Body> {
     let principal = request.principal();
     let name = match &principal.who {

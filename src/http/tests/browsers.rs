@@ -71,6 +71,11 @@ async fn a_page_of_an_allowed_origin_may_call_and_read() {
 async fn a_page_that_a_member_serves_may_call_the_other_members() {
     let node = node().await;
     let page = node.call("GET /", &[("accept", "text/html")], "").await;
+    assert_eq!(
+        (page.header("etag"), page.header("cache-control")),
+        ("", "no-store"),
+        "its policy may change"
+    );
     let policy = page.header("content-security-policy");
     let (_, callable) = policy.split_once("connect-src 'self' ").expect("the members");
     let members: Vec<&str> = callable.split(' ').collect();

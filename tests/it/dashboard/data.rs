@@ -1,4 +1,4 @@
-//! The views of the dashboard that show data, in a real browser: documents, conflicts and the feed.
+//! The views of the dashboard that show data: documents, elections, conflicts and the feed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,11 +7,9 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::time::{interval, sleep};
 
-use crate::harness::{Browser, Call, Cluster, Network, Plan, left_out, wait_for};
+use super::{ADMIN, AXE, SUBMIT, browser, closed, is_content, no_browser, sign_in};
+use crate::harness::{Browser, Call, Cluster, Network, left_out, wait_for};
 use crate::sides;
-
-const AXE: &str = "target/axe/axe_playwright_python/axe.min.js";
-const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
 /// Documents of the large cluster, and events a second in its feed.
 const MANY: u32 = 10_000;
@@ -28,21 +26,6 @@ const WINDOWS_MOST: u32 = 15;
 
 /// The rows that the feed shows at most.
 const ROWS_MOST: u64 = 200;
-
-async fn browser(cluster: &Cluster, profile: &str) -> Browser {
-    Browser::start(cluster.folder().join(profile)).await
-}
-
-fn no_browser() -> bool {
-    left_out("ELDEST_SKIP_BROWSER", "the dashboard in a browser")
-}
-
-/// The Content Security Policy has blocked nothing, and no script has failed.
-async fn is_content(browser: &Browser) {
-    let complaints = browser.complaints().await;
-    let serious = |line: &&String| line.contains("Content Security Policy") || line.contains("Uncaught");
-    assert_eq!(complaints.iter().find(serious), None, "{complaints:?}");
-}
 
 /// The text of the first element that fits, or null.
 async fn text_of(browser: &Browser, css: &str) -> Value {
@@ -78,8 +61,8 @@ async fn of_two_editors_the_second_sees_both_versions() {
     }
     let cluster = Cluster::of(3).await;
     put(&cluster, "app%2Fa", &json!({"same": 1, "by": "nobody"})).await;
-    let first = browser(&cluster, "first").await;
-    let second = browser(&cluster, "second").await;
+    let first = browser(&cluster).await;
+    let second = Browser::start(cluster.folder().join("second")).await;
     for (browser, node) in [(&first, 1), (&second, 2)] {
         browser.open(&format!("{}/#documents", cluster.node(node).url())).await;
         browser.click("button[aria-label='Edit app/a']").await;
@@ -100,7 +83,7 @@ async fn of_two_editors_the_second_sees_both_versions() {
     second.click("[data-overwrite]").await;
     second.shows("Saved app/a.").await;
     assert_eq!(read(&cluster, "app%2Fa").await["by"], "second");
-    // The first browser still shows its own version, and is told.
+    // The first browser still shows its own version, and says that there is a newer one.
     first.shows("This document has changed meanwhile").await;
     is_content(&first).await;
     is_content(&second).await;
@@ -122,7 +105,7 @@ async fn the_outcome_of_a_write_without_an_answer_is_unknown() {
     }
     let cluster = Cluster::of(1).await;
     put(&cluster, "a", &json!(1)).await;
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
     browser.click("button[aria-label='Edit a']").await;
     browser.write("[data-editor] textarea", "{\"n\": 2}").await;
@@ -141,23 +124,23 @@ async fn the_outcome_of_a_write_without_an_answer_is_unknown() {
     browser.write("[data-editor] textarea", "3").await;
     browser.click("section nav[aria-label=Folder] button[aria-label='Open all documents']").await;
     browser.shows("Discard your text?").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
 
     browser.click("[data-new]").await;
     browser.write("dialog input[name=key]", "made").await;
     browser.write("dialog textarea", "{\"n\": 1}").await;
     lose_the_answer(&browser, "PUT").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("No answer came, so the outcome is unknown.").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("made is there with your value").await;
 
     browser.click("button[aria-label='Edit a']").await;
     browser.click("[data-editor] button.danger").await;
     lose_the_answer(&browser, "DELETE").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("No answer came, so the outcome is unknown.").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("a is gone: an earlier attempt deleted it").await;
     is_content(&browser).await;
 }
@@ -172,7 +155,7 @@ async fn earlier_values_of_a_document_are_shown() {
         put(&cluster, "app%2Fh", &json!({"step": step})).await;
         put(&cluster, "app%2Fh2", &json!({"step": "of another document"})).await;
     }
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#documents", cluster.node(2).url())).await;
     browser.click("button[aria-label='Edit app/h']").await;
     browser.click("[data-history]").await;
@@ -199,7 +182,7 @@ async fn documents_are_browsed_by_folder_and_keep_their_ttl() {
     }
     lines += &put_line("readme", 1);
     bulk(cluster.client(), &cluster.node(1).url(), &lines).await;
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
     browser.click("button[aria-label='Open app/']").await;
     browser.click("button[aria-label='Open app/deep/']").await;
@@ -211,7 +194,7 @@ async fn documents_are_browsed_by_folder_and_keep_their_ttl() {
     browser.write("dialog input[name=key]", "kept").await;
     browser.write("dialog textarea", "{\"digits\": 1234567890123456789.50}").await;
     browser.write("dialog input[name=ttl_ms]", "3600000").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("Created kept.").await;
     browser.click("button[aria-label='Edit kept']").await;
     contains(&browser, "[data-about]", "ends in").await;
@@ -225,7 +208,7 @@ async fn documents_are_browsed_by_folder_and_keep_their_ttl() {
     assert_eq!((&listed["items"][0]["value"], &listed["items"][0]["ttl_ms"]), (&json!(2), &json!(3_600_000)));
 
     browser.click("[data-editor] button.danger").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("Deleted kept.").await;
     cluster.answer(1, Call::get("/v1/docs/kept")).await.expect(404);
     is_content(&browser).await;
@@ -238,7 +221,7 @@ async fn a_conflict_is_settled_by_clicks() {
     }
     let Some(network) = Network::new(3) else { return };
     let cluster = sides::cluster_on(&network).await;
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#conflicts", cluster.node(3).url())).await;
     browser.shows("There are no conflicts.").await;
     sides::split_in_two(&network, &cluster).await;
@@ -255,13 +238,13 @@ async fn a_conflict_is_settled_by_clicks() {
     assert_eq!(text_of(&browser, "[data-side=left] mark").await, "1\n");
     assert_eq!(text_of(&browser, "[data-side=right] mark").await, "2\n");
     browser.click("[data-apply]").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("Restored the lost value of document one.").await;
     assert_eq!(cluster.read_doc(1, "one", "linear").await, Some(2));
 
     browser.click("button[aria-label^='Compare doc:two:']").await;
     browser.click("[data-drop]").await;
-    browser.click("dialog button[type=submit]").await;
+    browser.click(SUBMIT).await;
     browser.shows("There are no conflicts.").await;
     assert_eq!(cluster.read_doc(1, "two", "linear").await, Some(1));
     assert_eq!(sides::conflicts(&cluster, 1).await, Vec::<Value>::new());
@@ -273,8 +256,7 @@ async fn a_reader_of_a_prefix_sees_it_and_changes_nothing() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(1).config(&closed).start().await;
+    let cluster = closed(1).start().await;
     let by_admin = |call: Call| call.header("authorization", format!("Bearer {ADMIN}"));
     for key in ["app%2Fa", "other%2Fb"] {
         let put = Call::put(format!("/v1/docs/{key}")).json(&json!({"text": "hello"}));
@@ -282,10 +264,9 @@ async fn a_reader_of_a_prefix_sees_it_and_changes_nothing() {
     }
     let grants = json!({"name": "reader", "grants": ["read docs/app/"]});
     let made = cluster.answer(1, by_admin(Call::post("/v1/tokens").json(&grants))).await.expect(201).json();
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
-    browser.write("dialog input[name=token]", made["token"].as_str().expect("a token")).await;
-    browser.click("dialog button[type=submit]").await;
+    sign_in(&browser, made["token"].as_str().expect("a token")).await;
     browser.shows("You may read only the names that begin with").await;
     browser.shows("You may read documents here, but not write any.").await;
     browser.click("button[aria-label='View app/a']").await;
@@ -298,21 +279,19 @@ async fn a_reader_of_a_prefix_sees_it_and_changes_nothing() {
     is_content(&browser).await;
 }
 
-/// Of two lists in one view, one is shown although the other is refused.
+/// A view with two lists shows one of them although the other is refused.
 #[tokio::test]
 async fn a_caller_that_may_not_read_users_sees_elections() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(1).config(&closed).start().await;
+    let cluster = closed(1).start().await;
     let grants = json!({"name": "counter", "grants": ["read elections", "read status"]});
     let make = Call::post("/v1/tokens").json(&grants).header("authorization", format!("Bearer {ADMIN}"));
     let made = cluster.answer(1, make).await.expect(201).json();
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#elections", cluster.node(1).url())).await;
-    browser.write("dialog input[name=token]", made["token"].as_str().expect("a token")).await;
-    browser.click("dialog button[type=submit]").await;
+    sign_in(&browser, made["token"].as_str().expect("a token")).await;
     browser.shows("You may not read users:").await;
     browser.shows("There are no elections.").await;
     assert!(!browser.text().await.contains("There are no users."));
@@ -325,7 +304,7 @@ async fn the_feed_is_filtered_and_paused() {
         return;
     }
     let cluster = Cluster::of(1).await;
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{}/#feed", cluster.node(1).url())).await;
     browser.shows("Reading since").await;
     browser.write("main input[name=prefix]", "app/").await;
@@ -345,7 +324,7 @@ async fn the_feed_is_filtered_and_paused() {
     })
     .await;
     browser.click("[data-pause]").await;
-    // What was written before is shown, or counted already.
+    // Earlier events are shown, or counted already.
     let before = browser.run("return document.querySelector('[data-pause]').textContent", json!([])).await;
     let rows = count_of(&browser, "[data-event]").await;
     put(&cluster, "app%2Fwhile-paused", &json!(1)).await;
@@ -360,16 +339,16 @@ async fn the_feed_is_filtered_and_paused() {
     is_content(&browser).await;
 }
 
-/// What is opened within the views passes axe, too, and is not wider than a phone.
+/// Axe finds nothing in an opened document either, and it is not wider than a phone.
 #[tokio::test]
 async fn everybody_can_read_an_opened_document() {
     if no_browser() || left_out("ELDEST_SKIP_AXE", "axe") {
         return;
     }
-    let axe = std::fs::read_to_string(AXE).expect("axe is installed as tests/it/dashboard.rs says");
+    let axe = std::fs::read_to_string(AXE).expect("axe is installed as `everybody_can_read_it` says");
     let cluster = Cluster::of(1).await;
     let long = "a word ".repeat(30) + &"x".repeat(200);
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     for (scheme, width) in [("light", 1200), ("dark", 360)] {
         browser.size(width, 900).await;
         browser.scheme(scheme).await;
@@ -452,7 +431,7 @@ async fn many_documents_and_events_stay_fluid() {
     let url = cluster.node(1).url();
     let lines: String = (0..MANY).map(|number| put_line(&format!("many/{number}"), number)).collect();
     bulk(cluster.client(), &url, &lines).await;
-    let browser = browser(&cluster, "profile").await;
+    let browser = browser(&cluster).await;
     browser.open(&format!("{url}/#documents")).await;
     let observe = "window.longest = 0; new PerformanceObserver((list) => { for (const task of list.getEntries()) \
                    window.longest = Math.max(window.longest, task.duration); }).observe({type: 'longtask', buffered: true});";

@@ -1,23 +1,13 @@
-//! Orders given in the dashboard, by clicks in a real browser: what they change in the cluster, what they ask before, and to whom they
-//! are not offered.
+//! Orders given in the dashboard by clicks: their effect on the cluster, the questions before them, and the callers to whom they are not
+//! offered.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Browser, Call, Cluster, Plan, left_out, wait_for};
-
-const ADMIN: &str = "admin-token-of-the-tests-0123456789";
-const SUBMIT: &str = "dialog button[type=submit]";
-
-fn no_browser() -> bool {
-    left_out("ELDEST_SKIP_BROWSER", "the dashboard in a browser")
-}
-
-async fn browser(cluster: &Cluster) -> Browser {
-    Browser::start(cluster.folder().join("profile")).await
-}
+use super::{ADMIN, SUBMIT, browser, closed, is_content, no_browser, sign_in};
+use crate::harness::{Browser, Call, Cluster, Plan, wait_for};
 
 async fn look(browser: &Browser, cluster: &Cluster, node: u32, view: &str) {
     browser.open(&format!("{}/#{view}", cluster.node(node).url())).await;
@@ -42,18 +32,6 @@ async fn confirm(browser: &Browser, word: &str) {
     browser.click(SUBMIT).await;
 }
 
-async fn sign_in(browser: &Browser, token: &str) {
-    browser.write("dialog input[name=token]", token).await;
-    browser.click(SUBMIT).await;
-}
-
-/// The policy has blocked nothing, and no script has failed.
-async fn is_content(browser: &Browser) {
-    let complaints = browser.complaints().await;
-    let serious = |line: &&String| line.contains("Content Security Policy") || line.contains("Uncaught");
-    assert_eq!(complaints.iter().find(serious), None, "{complaints:?}");
-}
-
 async fn role(cluster: &Cluster, name: &str) -> Value {
     cluster.answer(1, Call::get(format!("/v1/roles/{name}"))).await.expect(200).json()
 }
@@ -63,8 +41,7 @@ async fn a_token_is_made_shown_once_and_revoked() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(3).config(&closed).start().await;
+    let cluster = closed(3).start().await;
     let browser = browser(&cluster).await;
     look(&browser, &cluster, 2, "members").await;
     sign_in(&browser, ADMIN).await;
@@ -189,8 +166,7 @@ async fn without_the_grant_no_order_is_offered() {
     if no_browser() {
         return;
     }
-    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
-    let cluster = Plan::new(3).config(&closed).start().await;
+    let cluster = closed(3).start().await;
     let admin = |call: Call| call.header("authorization", format!("Bearer {ADMIN}"));
     let held = json!({"instance_id": "ann", "ttl_ms": 3_600_000});
     cluster.answer(2, admin(Call::post("/v1/roles/r/acquire").json(&held))).await.expect(200);
@@ -286,7 +262,7 @@ async fn leadership_is_handed_over_and_a_node_comes_and_goes() {
     is_content(&browser).await;
 }
 
-/// What is said before a removal counts the nodes that are down, and the only voter cannot be removed.
+/// The question before a removal counts the nodes that are down, and the only voter cannot be removed.
 #[tokio::test]
 async fn a_removal_says_what_may_fail_afterwards() {
     if no_browser() {
