@@ -1,29 +1,22 @@
 //! `eldest doctor`: looks at every node, and reports what is wrong, how bad it is, and which command helps.
 //!
 //! Every node is asked twice, a second apart, about itself and the other nodes. A member that shares its
-//! address with another is not judged. `judge` is a pure function of all these answers.
+//! address with another is not judged.
 //!
 //! `eldest healthcheck`: checks whether the node on this machine lives, for containers without curl.
 
 mod ask;
-mod clocks;
-mod finding;
-mod judge;
-mod node;
-mod seen;
-#[cfg(test)]
-mod tests;
+mod text;
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use finding::Severity;
-
 use super::client::{Target, TlsArgs};
 use super::exit::Failure;
 use super::output::Output;
 use crate::client::{Caller, Request};
+use crate::doctor::{self, Severity};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -45,9 +38,9 @@ pub struct DoctorArgs {
 
 pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
-    let findings = judge::judge(&seen);
-    args.output.show(&finding::json(&seen, &findings), |_| finding::text(&seen, &findings))?;
-    let count = finding::count(&findings);
+    let findings = doctor::judge(&seen);
+    args.output.show(&doctor::json(&seen, &findings), |_| text::text(&seen, &findings))?;
+    let count = doctor::count(&findings);
     match findings.first().map(|worst| worst.severity) {
         Some(Severity::Error) => Err(Failure::Unwell { count }),
         Some(Severity::Warning) => Err(Failure::Warned { count }),

@@ -74,7 +74,10 @@ fn role_lines(told: &Value) -> Vec<String> {
     let holder = &told["holder"];
     let mut lines = vec![match holder.is_null() {
         true => format!("{role} has no holder."),
-        false => format!("{} holds {role} with token {}.", text(holder, "instance_id"), holder["token"]),
+        false => {
+            let (instance, way) = (text(holder, "instance_id"), way(&told["held_by"]));
+            format!("{instance} holds {role} with token {}{way}.", holder["token"])
+        }
     }];
     match told["waiting"].as_u64() {
         Some(0) => lines.push("No instance waits for it.".to_string()),
@@ -91,6 +94,16 @@ fn role_lines(told: &Value) -> Vec<String> {
         turns.iter().rev().map(|turn| format!("  {}  {}", local(text(turn, "at")), text(turn, "says"))),
     );
     lines
+}
+
+/// The stream by which a role is held. A holder that only renews its lease is the usual one, and nothing is said.
+fn way(held: &Value) -> String {
+    let node = text(&held["node"], "name");
+    match text(held, "by") {
+        "stream" => format!(", by a stream at {node}"),
+        "tie" => format!(", tied to a connection to {node}"),
+        _ => String::new(),
+    }
 }
 
 fn call_lines(told: &Value) -> Vec<String> {
@@ -140,6 +153,14 @@ mod tests {
         assert_eq!(lines[0], "a holds x with token 7.");
         assert_eq!(lines[1], "2 instances wait for it.");
         assert_eq!(lines[3], "  T2  a got it, with the token 7");
+        let way = |by: &str| {
+            let held = json!({"by": by, "node": {"id": 2, "name": "node-2"}});
+            let told = json!({"role": "x", "holder": {"instance_id": "a", "token": 7}, "held_by": held});
+            role_lines(&told).remove(0)
+        };
+        assert_eq!(way("stream"), "a holds x with token 7, by a stream at node-2.");
+        assert_eq!(way("tie"), "a holds x with token 7, tied to a connection to node-2.");
+        assert_eq!(way("calls"), "a holds x with token 7.");
         let nobody = role_lines(&json!({"role": "x", "holder": null, "waiting": 0, "turns": []}));
         assert_eq!(nobody[0], "x has no holder.");
         assert_eq!(nobody[2], "Earlier holders are unknown.");

@@ -66,6 +66,70 @@ async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
     .await;
 }
 
+/// The findings of `/v1/explain/health` at that node, except for those that only a slow machine causes.
+async fn health(cluster: &Cluster, node: u32) -> Vec<Value> {
+    let said = cluster.answer(node, Call::get("/v1/explain/health")).await.expect(200).json();
+    let all = said["findings"].as_array().expect("findings").clone();
+    let of_the_machine = ["disk_slow", "disk_low", "files"];
+    all.into_iter().filter(|finding| !of_the_machine.iter().any(|about| finding["about"] == *about)).collect()
+}
+
+#[tokio::test]
+async fn a_node_finds_what_the_doctor_finds() {
+    let cluster = Cluster::brisk(3).await;
+    cluster.write_doc("k", 1).await;
+    let leader = cluster.leader().await;
+    let [asked, follower] = cluster.others(leader)[..] else { panic!("three nodes") };
+    let settles = async |what: &str, wanted: Value| {
+        watch_for(what, async || {
+            let found = health(&cluster, asked).await;
+            let seen: Value =
+                found.iter().map(|finding| json!([finding["about"], finding["nodes"]])).collect();
+            if seen == wanted { Ok(found) } else { Err(format!("{found:?}")) }
+        })
+        .await
+    };
+    settles("nothing is wrong", json!([])).await;
+    let said = cluster.answer(asked, Call::get("/v1/explain/health")).await.expect(200).json();
+    let nodes: Vec<_> = said["nodes"].as_array().into_iter().flatten().map(|node| &node["answers"]).collect();
+    assert_eq!(nodes, [&json!(true); 3], "{said}");
+    assert!(said["nodes"][0]["disk"]["slowest_sync_ms"].is_u64(), "{said}");
+    cluster.stop(follower);
+    settles("a node is frozen", json!([["frozen", [follower]]])).await;
+    cluster.cont(follower);
+    settles("nothing is wrong any more", json!([])).await;
+    cluster.kill9(follower);
+    let found = settles("a node is dead", json!([["down", [follower]]])).await;
+    let text = found[0]["text"].as_str().expect("text");
+    assert_eq!(text, "does not answer: cannot connect to it; if one more fails, the cluster stops");
+    // It answers without a leader as well.
+    cluster.kill9(leader);
+    watch_for("nobody leads", async || {
+        let found = health(&cluster, asked).await;
+        let is_there = |about: &str| found.iter().any(|finding| finding["about"] == about);
+        if is_there("no_leader") && is_there("down") { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_reach_another_blames_the_link() {
+    let Some(network) = Network::new(3) else { return };
+    let config = "cluster_secret = \"the secret of these tests, long enough to pass\"\n";
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(config);
+    let cluster = plan.start().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.others(leader)[0];
+    network.cut_calls(leader, follower);
+    watch_for("the link is told of", async || {
+        let found = health(&cluster, leader).await;
+        let is_it = |finding: &Value| finding["about"] == "link" && finding["nodes"] == json!([leader]);
+        let blamed = found.iter().any(|finding| finding["about"] == "down" || finding["about"] == "frozen");
+        if found.iter().any(is_it) && !blamed { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn nobody_leads_and_it_says_for_whom_the_cluster_waits() {
     let cluster = Plan::new(3).prepare();

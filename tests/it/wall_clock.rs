@@ -89,6 +89,32 @@ impl Drop for Clocks {
 }
 
 #[tokio::test]
+async fn a_token_that_expires_soon_is_told_to_those_who_may_list_tokens() {
+    const ADMIN: &str = "the-admin-token-of-these-tests";
+    const WEEK_S: i64 = 7 * 24 * HOUR_S;
+    let Some(clocks) = Clocks::new() else { return };
+    let config = format!("admin_token = \"{ADMIN}\"\nanonymous = \"read status\"");
+    let cluster = Plan::new(1).config(&config).launchers(clocks.launchers(1)).start().await;
+    let admin = |call: Call| call.header("authorization", format!("Bearer {ADMIN}"));
+    let token = json!({"name": "web", "grants": ["read *"], "ttl_ms": WEEK_S * 1_000});
+    cluster.answer(1, admin(Call::post("/v1/tokens").json(&token))).await.expect(201);
+    let found = async |call: Call| {
+        let said = cluster.answer(1, call).await.expect(200).json();
+        said["findings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|finding| finding["about"] == "token_ends")
+            .count()
+    };
+    let health = || Call::get("/v1/explain/health");
+    assert_eq!(found(admin(health())).await, 0);
+    clocks.set(1, WEEK_S - HOUR_S);
+    wait_for("it expires soon", async || (found(admin(health())).await == 1).then_some(())).await;
+    assert_eq!(found(health()).await, 0);
+}
+
+#[tokio::test]
 async fn wall_clocks_jump_and_nothing_happens() {
     let Some(clocks) = Clocks::new() else { return };
     let cluster = Arc::new(Plan::new(3).launchers(clocks.launchers(3)).start().await);

@@ -187,6 +187,63 @@ async fn a_role_tells_who_would_get_it_next() {
 }
 
 #[tokio::test]
+async fn a_role_tells_how_it_is_held() {
+    let cluster = Cluster::of(3).await;
+    let path = "/v1/explain/roles/r";
+    let held_by = async |node: u32, by: &str, at: Option<u32>| {
+        let at = at.map(|id| json!({"id": id, "name": format!("node-{id}")}));
+        let wanted = json!({"by": by, "node": at});
+        // A busy node may answer too late: then it is not known.
+        watch_for("it tells how the role is held", async || {
+            let told = cluster.answer(node, Call::get(path)).await.expect(200).json();
+            if told["held_by"] == wanted { Ok(()) } else { Err(told.to_string()) }
+        })
+        .await;
+    };
+    // The stream is at a node that leads, and at one that does not.
+    for node in cluster.ids() {
+        let ttl_ms = 3_600_000;
+        let mut stream = cluster
+            .posted(node, &format!("/v1/roles/r/hold?instance_id=ann&ttl_ms={ttl_ms}"))
+            .await
+            .expect("a stream");
+        stream.event().await;
+        held_by(2, "stream", Some(node)).await;
+        why_says(&cluster, 3, &["role/r"], &[&format!("by a stream at node-{node}.")]).await;
+        let local =
+            cluster.answer(node, Call::get("/v1/explain/roles/r?level=local")).await.expect(200).json();
+        assert_eq!(
+            (&local["held_here"]["by"], &local["held_by"]),
+            (&json!("stream"), &Value::Null),
+            "{local}"
+        );
+        drop(stream);
+        let token = grant(cluster.answer(1, patient("r", "bob", json!({"ttl_ms": ttl_ms}))).await);
+        held_by(1, "calls", None).await;
+        let tie = format!("/v1/roles/r/tie?instance_id=bob&token={token}&tie=1&ttl_ms={ttl_ms}&grace_ms=0");
+        let mut tied = cluster.posted(node, &tie).await.expect("a stream");
+        tied.event().await;
+        held_by(3, "tie", Some(node)).await;
+        drop(tied);
+        wait_for("it is free", async || {
+            let told = cluster.answer(1, Call::get(path)).await.expect(200).json();
+            (told["holder"].is_null() && told["held_by"].is_null()).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn how_a_role_is_held_is_not_known_while_a_node_does_not_answer() {
+    let cluster = Cluster::of(3).await;
+    grant(cluster.answer(1, acquire("r", "ann", json!({"ttl_ms": 3_600_000}))).await);
+    let leader = cluster.leader().await;
+    cluster.kill9(cluster.others(leader)[0]);
+    let told = cluster.answer(leader, Call::get("/v1/explain/roles/r")).await.expect(200).json();
+    assert_eq!((&told["holder"]["instance_id"], &told["held_by"]), (&json!("ann"), &Value::Null), "{told}");
+}
+
+#[tokio::test]
 async fn a_refused_call_is_found_by_its_id_at_any_node() {
     let cluster = Cluster::of(3).await;
     let refused = Call::command("CreateUser", json!({"name": ""})).header("X-Request-Id", "why-1");

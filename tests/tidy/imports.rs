@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::tokens::inline_depths;
 
 /// Every module of the crate, lowest first, with the other modules that it may import.
-const TABLE: [(&str, &[&str]); 15] = [
+const TABLE: [(&str, &[&str]); 16] = [
     ("types", &[]),
     ("metrics", &[]),
     ("protocol", &["types"]),
@@ -22,6 +22,7 @@ const TABLE: [(&str, &[&str]); 15] = [
     ("config", &["types", "protocol", "store"]),
     ("client", &[]),
     ("chronicle", &["types", "protocol", "store"]),
+    ("doctor", &[]),
     (
         "driver",
         &[
@@ -51,12 +52,16 @@ const TABLE: [(&str, &[&str]); 15] = [
             "config",
             "client",
             "chronicle",
+            "doctor",
             "driver",
         ],
     ),
     (
         "cli",
-        &["types", "protocol", "store", "replica", "wire", "storage", "config", "client", "driver", "http"],
+        &[
+            "types", "protocol", "store", "replica", "wire", "storage", "config", "client", "doctor",
+            "driver", "http",
+        ],
     ),
 ];
 

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::seen::{Node, NodeLook, Sample, Seen, SeenEnding, SeenMember, SeenSilence};
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::client::{CallError, Caller, Request, Tried, alike};
+use crate::doctor::{Node, NodeLook, Sample, Seen, SeenEnding, SeenMember, SeenSilence};
 use crate::store::date_micros;
 
 /// The time between the two looks: long enough to show the rate of a clock, and for a follower to catch up.
@@ -92,7 +92,7 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
     // If the time is up, the tokens that have arrived are kept.
     let mut tokens = Vec::new();
     let _ = timeout(within, look_for_tokens(&asker, &up, &mut tokens)).await;
-    Ok(Seen { nodes, tokens })
+    Ok(Seen { asker: None, nodes, tokens })
 }
 
 /// All members that any node names, and the address of a node that answered.

@@ -67,7 +67,7 @@ const REMOVE: &str = "/remove";
 /// HEAD is answered for every GET route, and needs the same.
 /// A test compares the routes with the described operations, and the router panics in a test if a row has no
 /// handler.
-pub const TABLE: [Row; 64] = [
+pub const TABLE: [Row; 65] = [
     ("GET", "/", Need::Nothing),
     ("GET", "/ui/{*file}", Need::Nothing),
     ("GET", "/openapi.json", Need::Nothing),
@@ -81,6 +81,7 @@ pub const TABLE: [Row; 64] = [
     ("GET", "/v1/caller", Need::OwnGrants),
     ("GET", "/v1/explain/leader", Need::All(Read, Status)),
     ("GET", "/v1/explain/roles/{*role}", Need::Named(Read, Roles, NAMED)),
+    ("GET", "/v1/explain/health", Need::All(Read, Status)),
     ("GET", "/v1/explain/nodes/{*node}", Need::All(Read, Status)),
     ("GET", "/v1/explain/conflicts/{*id}", Need::All(Read, Docs)),
     // It shows the calls of all clients.

@@ -7,33 +7,36 @@ import { ago, bytes, clock, h, refresh, seconds, table } from "./dom.js";
 import { leading, sentence } from "./why.js";
 
 const SAMPLE_EVERY = 1000;
-const DIAGNOSE_EVERY = 5000;
-const PATIENCE = 2000;
+const EXAMINE_EVERY = 5000;
+// The node asks all others twice, for at most three seconds each.
+const PATIENCE = 8000;
+const SEVERITIES = { error: "bad", warning: "warn", note: "faint" };
 
-// The diagnostics of each node that this browser reaches.
-let told = new Map();
-let diagnosed = 0;
+// What the node has found out by asking all others, and when.
+let examined = null;
+let examinedAt = 0;
+let begunAt = 0;
+let examining = false;
 
-async function diagnose() {
-  diagnosed = Date.now();
-  const now = new Map();
-  await Promise.all(cluster.status.members.map(async (member) => {
-    try { now.set(member.id, await get("/v1/diagnostics", { at: member.url, patience: PATIENCE })); } catch { /* it is shown as unknown */ }
-  }));
-  told = now;
+// An examination takes longer than the page may wait for its other figures. If it fails, the page shows how old the last one is.
+async function examine() {
+  if (examining || Date.now() - begunAt < EXAMINE_EVERY) return;
+  [examining, begunAt] = [true, Date.now()];
+  try {
+    examined = await get("/v1/explain/health", { patience: PATIENCE });
+    examinedAt = Date.now();
+  } catch { /* the next one may succeed */ }
+  examining = false;
 }
 
-// The problems, the worst first: each is a class and a sentence.
+const told = (id) => examined?.nodes.find((node) => node.id === id);
+
+// The problems, the worst first: each is a class, a sentence, and what to type.
 function findings({ status, explained }) {
-  const found = [];
-  if (!status.leader) found.push(["bad", "There is no leader."]);
-  for (const one of explained?.silent ?? []) found.push(["bad", `${one.name} does not answer: ${one.why}.`]);
-  for (const [id, said] of told) {
-    const name = status.members.find((member) => member.id === id)?.name ?? `node ${id}`;
-    for (const remark of said.remarks) found.push(["warn", `${name}: ${remark.text}`]);
-  }
-  if (!told.size && status.remark) found.push(["warn", status.remark]);
-  if (status.service_down) found.push(["warn", "Client writes are stopped by an operator."]);
+  const name = (id) => told(id)?.name ?? `node ${id}`;
+  const found = (examined?.findings ?? []).map(({ severity, nodes, text, next }) => [SEVERITIES[severity], `${nodes.length ? `${nodes.map(name).join(", ")}: ` : ""}${text}.`, next]);
+  if (!status.leader && !examined?.findings.some((one) => one.about === "no_leader")) found.unshift(["bad", "There is no leader."]);
+  if (!examined) for (const one of explained?.silent ?? []) found.push(["bad", `${one.name} does not answer: ${one.why}.`]);
   for (const one of explained?.as_seen ?? []) {
     if (one.journal_lost) found.push(["warn", `${one.name} has lost its journal.`]);
   }
@@ -57,8 +60,12 @@ function spare({ status, explained }) {
 
 function health(state) {
   const [kind, text] = spare(state) ?? (state.status.mode === "available" && state.explained ? ["good", "In available mode each side goes on by itself."] : ["faint", "…"]);
+  const found = findings(state);
+  const rest = !examined ? "Asking all nodes what is wrong." : found.length ? "" : "Nothing is wrong.";
   return h("section", { class: "card", "aria-label": "Health" }, h("h3", {}, "Health"), h("p", { class: kind }, text),
-    h("ul", {}, findings(state).map(([kind, text]) => h("li", { class: kind }, text))));
+    h("ul", {}, found.map(([kind, text, next]) => h("li", {}, h("span", { class: kind }, text), next ? h("p", { class: "faint" }, "Next: ", h("code", {}, next)) : ""))),
+    rest ? h("p", { class: "faint" }, rest) : "",
+    examined && Date.now() - examinedAt > OLD_MS ? h("p", { class: "warn" }, `As of ${clock(examinedAt)}: the node has not found out more since.`) : "");
 }
 
 // The nodes are asked every three seconds.
@@ -97,7 +104,7 @@ function role(status, member, seen) {
 }
 
 function disk(said) {
-  if (!said) return "–";
+  if (!said?.disk) return "–";
   if (said.disk.full) return h("span", { class: "bad" }, "full");
   if (said.disk.waits_ms >= 1000) return h("span", { class: "bad" }, `stalled for ${seconds(said.disk.waits_ms)}`);
   return h("span", { title: "the slowest sync of the last minute" }, `${said.disk.slowest_sync_ms} ms`);
@@ -110,7 +117,7 @@ function rows({ status, explained }) {
     const fit = contenders.get(member.id);
     const lag = member.lag ?? fit?.lag ?? (fit?.fitness === "ready" ? 0 : null);
     const remark = member.trouble ?? (fit && fit.fitness !== "ready" ? fit.fitness.replace("_", " ") : "");
-    const said = told.get(member.id);
+    const said = told(member.id);
     // Two followers need not hear from each other.
     const hears = [member.id, status.node.id].includes(status.leader?.id);
     return [member.name, role(status, member, seen), seen?.epoch ?? "–", lag ?? "–", hears ? seconds(member.last_heard_ms) : "–", disk(said), said?.version ?? "–",
@@ -147,15 +154,11 @@ export function overview() {
     async load() {
       draw();
       if (!cluster.status || cluster.trouble) return;
-      const due = [];
-      if (Date.now() - sampled >= SAMPLE_EVERY) {
-        sampled = Date.now();
-        due.push(sample());
-      }
-      if (Date.now() - diagnosed >= DIAGNOSE_EVERY) due.push(diagnose());
-      if (!due.length) return;
+      examine().then(draw);
+      if (Date.now() - sampled < SAMPLE_EVERY) return;
+      sampled = Date.now();
       // A value that cannot be measured is shown as unknown.
-      await Promise.allSettled(due);
+      await Promise.allSettled([sample()]);
       draw();
     },
   };

@@ -14,7 +14,13 @@ const lease = (role) => role.leader ? [countdown(role.expires_in_ms), h("span", 
 
 const fact = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
 
-function facts(role) {
+const WAYS = {
+  stream: (node) => `by an open stream at ${node.name}, which renews the lease until the stream ends`,
+  tie: (node) => `by renewals; the lease ends with a connection to ${node.name}`,
+  calls: () => "by renewals; if they stop, the role is free when the lease is over",
+};
+
+function facts(role, { holder, held_by: held }) {
   const { leader } = role;
   if (!leader) return h("p", {}, "Nobody holds this role now. The next caller that acquires it gets it.");
   return [
@@ -23,10 +29,10 @@ function facts(role) {
       fact("Address", leader.address ?? "none stated"),
       fact("Fencing token", h("code", {}, String(role.token))),
       fact("Lease", lease(role)),
-      fact("Held since", ago(role.acquired_at))),
+      fact("Held since", ago(role.acquired_at)),
+      fact("Held", held && holder?.token === role.token ? WAYS[held.by](held.node) : "not known: a node that may serve its stream does not answer")),
     leader.metadata === null ? "" : [h("h4", {}, "Metadata"), h("pre", {}, JSON.stringify(leader.metadata, null, 2))],
-    h("p", { class: "faint" }, "The holder renews its lease. If it stops, the role is free when the lease is over. A resource that the role protects \
-should refuse tokens below this one."),
+    h("p", { class: "faint" }, "A resource that the role protects should refuse tokens below this one."),
   ];
 }
 
@@ -106,7 +112,7 @@ export function roles() {
     const name = open;
     const [role, told] = await Promise.all([get(`/v1/roles/${encode(name)}`), get(`/v1/explain/roles/${encode(name)}`)]);
     if (open !== name) return;
-    refresh(body, facts(role), actions(role, order), h("h4", {}, "Waiting, the next one first"), queue(told), h("h4", {}, "History, newest first"), history(told.turns));
+    refresh(body, facts(role, told), actions(role, order), h("h4", {}, "Waiting, the next one first"), queue(told), h("h4", {}, "History, newest first"), history(told.turns));
   }
   const order = (text) => {
     said.say(text);

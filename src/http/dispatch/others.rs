@@ -10,7 +10,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::driver::Member;
 use crate::http::admission::Origin;
@@ -39,43 +39,63 @@ pub struct Question<'a> {
 #[derive(Debug)]
 pub struct Silence {
     pub why: String,
+    pub kind: SilenceKind,
     /// The node was asked, and may still carry out the call.
     /// A message to a channel may still be delivered there (`routes::channels`).
     pub is_open: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SilenceKind {
+    /// No connection was made.
+    NotReached,
+    /// There is a connection, as far as is known, and no answer on it.
+    NoAnswer,
+    Refused(StatusCode),
+    /// The answer breaks off, or is too long.
+    Unusable,
+}
+
 impl Silence {
-    fn open(why: impl Into<String>) -> Silence {
-        Silence { why: why.into(), is_open: true }
+    fn open(kind: SilenceKind, why: impl Into<String>) -> Silence {
+        Silence { why: why.into(), kind, is_open: true }
     }
 
-    fn over(why: impl Into<String>) -> Silence {
-        Silence { why: why.into(), is_open: false }
+    fn over(kind: SilenceKind, why: impl Into<String>) -> Silence {
+        Silence { why: why.into(), kind, is_open: false }
     }
 }
 
-/// Returns the answer of each other node, or why it has none. `head` has further headers for each node.
+/// What came of asking one node.
+#[derive(Debug)]
+pub struct Said {
+    pub member: Member,
+    pub answer: Result<Bytes, Silence>,
+    pub took: Duration,
+}
+
+/// Asks each other node. `head` has further headers for each node.
 pub async fn ask_others(
     context: &Context,
     question: &Question<'_>,
     head: impl Fn(NodeId, &mut HeaderMap),
-) -> Vec<(Member, Result<Bytes, Silence>)> {
-    let others = context.setup.others();
-    let calls = others.iter().map(|member| {
+) -> Vec<Said> {
+    let began = Instant::now();
+    let calls = context.setup.others().into_iter().map(|member| {
         let mut headers = HeaderMap::new();
         head(member.id, &mut headers);
-        async {
-            match timeout(question.within, ask(context, member, question, headers)).await {
+        async move {
+            let answer = match timeout(question.within, ask(context, &member, question, headers)).await {
                 Ok(said) => said,
                 Err(_) => {
-                    let within = question.within.as_millis();
-                    Err(Silence::open(format!("it did not answer within {within} ms")))
+                    let why = format!("it did not answer within {} ms", question.within.as_millis());
+                    Err(Silence::open(SilenceKind::NoAnswer, why))
                 }
-            }
+            };
+            Said { member, answer, took: began.elapsed() }
         }
     });
-    let said = join_all(calls).await;
-    others.into_iter().zip(said).collect()
+    join_all(calls).await
 }
 
 async fn ask(
@@ -85,7 +105,7 @@ async fn ask(
     headers: HeaderMap,
 ) -> Result<Bytes, Silence> {
     let call = call(context, member, question, headers);
-    let swallowed = || Silence::open("it cannot be reached");
+    let swallowed = || Silence::open(SilenceKind::NotReached, "it cannot be reached");
     context.setup.wall.pass(member.id, question.within, call).await.ok_or_else(swallowed)?
 }
 
@@ -95,8 +115,8 @@ async fn call(
     question: &Question<'_>,
     mut headers: HeaderMap,
 ) -> Result<Bytes, Silence> {
-    let url =
-        context.url(member.id).ok_or_else(|| Silence::over("it is no longer a member of the cluster"))?;
+    let removed = || Silence::over(SilenceKind::NotReached, "it is no longer a member of the cluster");
+    let url = context.url(member.id).ok_or_else(removed)?;
     if let Some(shown) = question.shown.get(AUTHORIZATION) {
         headers.insert(AUTHORIZATION, shown.clone());
     }
@@ -110,20 +130,24 @@ async fn call(
         sending = sending.header(CONTENT_TYPE, JSON).body(body.clone());
     }
     let mut response = sending.send().await.map_err(|error| match error.is_connect() {
-        true => Silence::over("cannot connect to it"),
-        false => Silence::open("its answer did not arrive"),
+        true => Silence::over(SilenceKind::NotReached, "cannot connect to it"),
+        false => Silence::open(SilenceKind::NoAnswer, "its answer did not arrive"),
     })?;
     let status = response.status();
     if status != StatusCode::OK {
-        return Err(Silence::over(format!("it answered {}", status.as_u16())));
+        return Err(Silence::over(SilenceKind::Refused(status), format!("it answered {}", status.as_u16())));
     }
     let mut answer = BytesMut::new();
     // The node has answered, so the call is over there, even if this node cannot read the answer.
-    while let Some(piece) = response.chunk().await.map_err(|_| Silence::over("its answer broke off"))? {
+    let broken = |_| Silence::over(SilenceKind::Unusable, "its answer broke off");
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
         answer.extend_from_slice(&piece);
         if answer.len() > question.bytes_most {
             let most = question.bytes_most;
-            return Err(Silence::over(format!("its answer has more than {most} bytes")));
+            return Err(Silence::over(
+                SilenceKind::Unusable,
+                format!("its answer has more than {most} bytes"),
+            ));
         }
     }
     Ok(answer.freeze())

@@ -64,7 +64,7 @@ const PAGE: &str = "level forward prefix limit after";
 
 /// In the order of the documentation.
 #[rustfmt::skip]
-pub const OPERATIONS: [Operation; 69] = [
+pub const OPERATIONS: [Operation; 70] = [
     get("/", "An overview: a page for browsers, text for other clients", "", Text),
     get("/ui/{file}", "The files of the dashboard", "", Html),
     get("/openapi.json", "This description", "", Json("Anything")),
@@ -79,6 +79,7 @@ pub const OPERATIONS: [Operation; 69] = [
     get("/v1/explain/leader", "The leader, why it leads, and which node would be next", "level \
         limit", Json("Explained")),
     get("/v1/explain/roles/{role}", "The holder of a role, and the role's history", READ, Json("ExplainedRole")),
+    get("/v1/explain/health", "What is wrong, how bad it is, and what to type: the findings of eldest doctor", "", Json("Health")),
     get("/v1/explain/nodes/{node}", "The state of a node, by its own answer and as the others see it", "level", Json("ExplainedNode")),
     get("/v1/explain/conflicts/{id}", "What became of a value that a merge overrode, in sentences", READ, Json("ExplainedConflict")),
     get("/v1/explain/calls/{id}", "Why a call was refused", "level", Json("ExplainedCall")),

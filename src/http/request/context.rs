@@ -13,6 +13,7 @@ use eldest_tls::trusting_no_certificate;
 use tokio::sync::watch;
 
 use super::audit::Audit;
+use super::holders::HoldersHere;
 use super::refusals::RecentRefusals;
 use super::web::Web;
 use crate::config::HttpLimits;
@@ -93,6 +94,8 @@ pub struct Context {
     pub backups: Arc<Places>,
     /// Roles that are held by open streams.
     pub holds: Arc<Places>,
+    /// Those streams and ties, by role.
+    pub holders: Arc<HoldersHere>,
     /// Each stream that has a role to give back keeps a receiver until that is done.
     pub farewells: watch::Sender<()>,
     /// Command streams that clients have open.
@@ -139,6 +142,7 @@ impl Context {
             catch_ups: places("calls of /catch_up at a time", 1),
             backups: places("calls of /v1/backup at a time", 1),
             holds: places("roles held by streams of this node", HOLDS_MOST),
+            holders: Arc::default(),
             farewells: watch::Sender::new(()),
             streams: places("streams of commands at this node", STREAMS_MOST),
             readers: places("readers of the feed of this node", READERS_MOST),

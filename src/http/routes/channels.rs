@@ -32,7 +32,7 @@ use crate::driver::handle::Denied;
 use crate::http::admission::Place;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
-use crate::http::dispatch::{Question, ask_others};
+use crate::http::dispatch::{Question, Said, ask_others};
 use crate::http::request::{ClientRequest, Context, raw, say_stamp, stamp};
 use crate::http::url::name_after;
 use crate::protocol::Timing;
@@ -113,8 +113,8 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
     };
     let said = ask_others(context, &question, stamped).await;
     let mut delivered = 0;
-    for (member, said) in said {
-        match said {
+    for Said { member, answer, .. } in said {
+        match answer {
             Ok(said) => {
                 let answer = serde_json::from_slice(&said);
                 delivered += answer.map_or(0, |Answer { delivered }| delivered);

@@ -1,4 +1,4 @@
-//! Explains what has happened to leadership and to roles, and why a call was refused (P58).
+//! Explains what has happened to leadership, and why a call was refused (P58).
 //!
 //! Each node answers with what it has seen itself (`level=local`); the node that gets the call also asks the others, and combines the
 //! answers.
@@ -21,22 +21,18 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::chronicle::{Change, NotedStep, changes, epoch_order, sentence, turn_shown};
+use crate::chronicle::{Change, NotedStep, changes, epoch_order, sentence};
 use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
-use crate::http::dispatch::{self, Question, ask_others};
-use crate::http::request::{CallKind, ClientRequest, Context};
+use crate::http::dispatch::{Question, Said, ask_others};
+use crate::http::request::{ClientRequest, Context};
 use crate::http::url::name_after;
 use crate::protocol::Mode;
 use crate::store;
-use crate::types::{LeaseName, NodeId, Text, WallTime};
+use crate::types::{NodeId, WallTime};
 
-const ROLES: &str = "/v1/explain/roles/";
 const CALLS: &str = "/v1/explain/calls/";
-
-/// The first callers in the waiter queue; `waiting` has the number of all.
-const WAITERS_SHOWN: usize = 100;
 
 /// A node that is busy or far away answers within this time; a node that hangs is left out.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -70,18 +66,6 @@ pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest)
     Ok(context.long_reads.run(|| answer::data(&told.document(most, silent))).await)
 }
 
-/// Explains a role: answered by the leader, which knows the waiting callers, or by this node only.
-pub async fn role(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    let query = request.query(&["level", "forward"])?;
-    let name = store::lease_name("role", &name_after(request.path(), ROLES, "role")?)?;
-    let level = query.level();
-    let here = async || Ok(show_role(&context, level, &name).await?);
-    match level {
-        Level::Local => show_role(&context, level, &name).await,
-        _ => dispatch::at_leader(&context, &request, CallKind::Read, query.no_forward, here).await,
-    }
-}
-
 /// Explains a call, no matter which node has refused it.
 pub async fn call(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let id = name_after(request.path(), CALLS, "request id")?;
@@ -109,27 +93,6 @@ fn with_node(mut call: Value, node: u32) -> Value {
     call
 }
 
-async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
-    let view = context.handle.read(level).await?;
-    let (waiting, waiters) = match level {
-        Level::Local => (None, None),
-        Level::Linear | Level::Leader => {
-            let times = context.handle.lease_times(vec![LeaseName::Role(name.clone())]).await;
-            let waiting = times.and_then(|times| times.times.first().map(|(_, waiting)| *waiting));
-            (waiting, context.handle.waiters(name.clone(), WAITERS_SHOWN).await)
-        }
-    };
-    let shown = |(instance, priority): &(Text, i64)| json!({"instance_id": instance, "priority": priority});
-    let waiters: Option<Vec<Value>> = waiters.map(|waiters| waiters.iter().map(shown).collect());
-    let turns = context.handle.turns(name.clone()).await;
-    let turns: Vec<Value> = turns.iter().map(|line| turn_shown(line)).collect();
-    let role = view.store.role(name);
-    let holder = role.map(|role| json!({"instance_id": role.claim.instance, "token": role.token}));
-    let told =
-        json!({"role": name, "holder": holder, "waiting": waiting, "waiters": waiters, "turns": turns});
-    Ok(answer::data(&told))
-}
-
 /// The words of another node must not look like further lines.
 pub fn one_line(said: &str) -> String {
     said.replace(char::is_control, " ")
@@ -141,18 +104,9 @@ pub async fn ask<Told: DeserializeOwned>(
     request: &ClientRequest,
     target: &str,
 ) -> Vec<(u32, String, Result<Told, String>)> {
-    let question = Question {
-        method: Method::GET,
-        target,
-        shown: &request.head.parts.headers,
-        origin: request.origin(),
-        body: None,
-        within: WITHIN,
-        bytes_most: ANSWER_BYTES_MOST,
-    };
-    let said = ask_others(context, &question, |_, _| ()).await;
-    let parsed = said.into_iter().map(|(member, said)| {
-        let told = said
+    let said = ask_others(context, &question(request, target, WITHIN), |_, _| ()).await;
+    let parsed = said.into_iter().map(|Said { member, answer, .. }| {
+        let told = answer
             .map_err(|silence| silence.why)
             .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| unreadable(&error).to_string()));
         (member.id.0, member.name, told)
@@ -160,7 +114,20 @@ pub async fn ask<Told: DeserializeOwned>(
     parsed.collect()
 }
 
-fn unreadable(error: &serde_json::Error) -> &'static str {
+/// Asks with the credentials of the caller.
+pub fn question<'a>(request: &'a ClientRequest, target: &'a str, within: Duration) -> Question<'a> {
+    Question {
+        method: Method::GET,
+        target,
+        shown: &request.head.parts.headers,
+        origin: request.origin(),
+        body: None,
+        within,
+        bytes_most: ANSWER_BYTES_MOST,
+    }
+}
+
+pub fn unreadable(error: &serde_json::Error) -> &'static str {
     match error.is_data() {
         true => "its answer is unreadable: does it run another version?",
         false => "its answer is not JSON",

@@ -88,10 +88,13 @@ struct Backup {
 
 pub async fn tell(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
-    match request.in_time(context.handle.measures()).await? {
-        Some(measures) => Ok(answer::data(&diagnostics(&context, measures))),
-        None => Err(Denied::Stopping.into()),
-    }
+    Ok(answer::data(&own(&context, &request).await?))
+}
+
+/// Returns what this node says of itself.
+pub async fn own(context: &Context, request: &ClientRequest) -> Result<impl Serialize + use<>, CallFailure> {
+    let measures = request.in_time(context.handle.measures()).await?.ok_or(Denied::Stopping)?;
+    Ok(diagnostics(context, measures))
 }
 
 fn diagnostics(context: &Context, measures: Measures) -> Diagnostics {

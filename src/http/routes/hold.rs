@@ -33,7 +33,7 @@ use crate::driver::handle::{Denied, Leadership};
 use crate::http::admission::Place;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, Context, FAREWELL};
+use crate::http::request::{ClientRequest, Context, FAREWELL, HeldBy, HolderHere};
 use crate::http::url::Query;
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
@@ -65,6 +65,7 @@ struct Holding {
     /// A stopping node waits for a moment while this exists.
     farewell: watch::Receiver<()>,
     _place: Place,
+    _here: HolderHere,
 }
 
 /// The result of a renewal.
@@ -127,6 +128,7 @@ pub async fn hold(
         end: None,
         life: calls.context.handle.leadership(),
         farewell: calls.context.farewells.subscribe(),
+        _here: calls.context.holders.enter(calls.role.clone(), token, HeldBy::Stream),
         calls,
         _place: place,
     };

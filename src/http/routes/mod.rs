@@ -11,8 +11,8 @@
 //! - `docs`, `commands` with `bulk`, `conflicts`, `roles`, `processes` and `tokens` are the data.
 //!   `role_calls`, `hold` and `tie` hold a role for a client with a stream.
 //! - `feed` and `channels` are streams for readers.
-//! - `health`, `metrics`, `explain`, `explain_nodes` and `members` show the cluster. `operators`, `backups`, `restore` and
-//!   `catch_up` take orders.
+//! - `health`, `metrics`, `explain` (with `explain_health`, `explain_nodes` and `explain_roles`) and `members` show the cluster.
+//!   `operators`, `backups`, `restore` and `catch_up` take orders.
 //! - `embedded` has the files that are part of the binary, and `pieces` sends bodies as large as the state.
 
 mod backups;
@@ -24,7 +24,9 @@ mod conflicts;
 mod docs;
 mod embedded;
 mod explain;
+mod explain_health;
 mod explain_nodes;
+mod explain_roles;
 mod feed;
 mod guarded;
 mod health;
@@ -150,7 +152,8 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/tokens" => get(tokens::list),
         "/v1/backup" => get(backups::backup),
         "/v1/explain/leader" => get(explain::leader),
-        "/v1/explain/roles/{*role}" => get(explain::role),
+        "/v1/explain/roles/{*role}" => get(explain_roles::role),
+        "/v1/explain/health" => get(explain_health::health),
         "/v1/explain/nodes/{*node}" => get(explain_nodes::node),
         "/v1/explain/conflicts/{*id}" => get(conflicts::explain),
         "/v1/explain/calls/{*id}" => get(explain::call),

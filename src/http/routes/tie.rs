@@ -29,7 +29,7 @@ use crate::driver::handle::Leadership;
 use crate::http::admission::{ConnectionTimeouts, Place};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, Context};
+use crate::http::request::{ClientRequest, Context, HeldBy, HolderHere};
 use crate::http::url::Query;
 use crate::store::Tenure;
 use crate::types::{Span, Text};
@@ -60,6 +60,7 @@ struct Tied {
     connection: Option<Arc<ConnectionTimeouts>>,
     /// Kept until this node has finished its report: pending reports are bounded like the streams.
     place: Arc<Place>,
+    _here: HolderHere,
 }
 
 pub async fn tie(
@@ -95,6 +96,7 @@ pub async fn tie(
     });
     let tied = Tied {
         silence: stream::silence(&calls.context.limits),
+        _here: calls.context.holders.enter(calls.role.clone(), tenure.token, HeldBy::Tie),
         calls,
         tenure,
         grace: Duration::from_millis(grace_ms),

@@ -63,6 +63,22 @@ async fn a_local_answer_asks_no_other_node() {
 }
 
 #[tokio::test]
+async fn a_node_without_an_answer_is_a_finding_of_the_node_that_asks() {
+    let nodes = Node::several(2, Options::default()).await;
+    // Node 1 takes connections and answers nothing, and no node is at the address of node 3.
+    let told = told(&nodes[1], "GET /v1/explain/health").await;
+    let answers: Vec<&Value> =
+        told["nodes"].as_array().into_iter().flatten().map(|node| &node["answers"]).collect();
+    assert_eq!(answers, [false, true, false], "{told}");
+    let found = told["findings"].as_array().expect("findings");
+    let of = |about: &str| found.iter().find(|one| one["about"] == about).map(|one| one["nodes"].clone());
+    assert_eq!((of("frozen"), of("down")), (Some(json!([1])), Some(json!([3]))), "{told}");
+    assert_eq!(told["well"], false);
+    let refused = nodes[1].call("GET /v1/explain/health?level=local", &[], "").await;
+    assert_eq!(refused.problem(), (400, "bad_field".to_string()));
+}
+
+#[tokio::test]
 async fn an_unknown_node_is_refused_with_the_names_of_all() {
     let node = Node::leader().await;
     for name in ["node-9", "9", "node-1%2Fx"] {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
@@ -14,10 +15,10 @@ use tokio::task::JoinHandle;
 pub use super::options::{Options, guard, limits, web};
 use super::setups::{desk, setup};
 use super::{Answer, request};
-use crate::driver::CallChunk;
 use crate::driver::handle::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, MemberStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
+use crate::driver::{CallChunk, Measures};
 use crate::http::Context;
 use crate::http::request::Connection;
 use crate::http::server::Front;
@@ -25,7 +26,9 @@ use crate::http::{Runtimes, serve};
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
-use crate::types::{Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp, Time};
+use crate::types::{
+    Entry, Epoch, Format, KeyedCall, NodeId, Now, Payload, Position, Record, Span, Stamp, Time, WallTime,
+};
 
 pub const TOKEN: &str = "correct horse battery staple";
 
@@ -241,7 +244,7 @@ impl Loop {
             Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Waiters { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
-            Ask::Measures(reply) => drop(reply),
+            Ask::Measures(reply) => drop(reply.send(self.measures())),
             Ask::Explain(reply) => drop(reply),
             Ask::Turns { reply, .. } => drop(reply),
         }
@@ -382,6 +385,22 @@ impl Loop {
             disk_full: false,
             remark: None,
             members: (1..=3).map(|id| self.member(id)).collect(),
+        }
+    }
+
+    fn measures(&self) -> Measures {
+        Measures {
+            at: Now { mono: Time(0), wall: WallTime(0) },
+            status: self.status(),
+            rows: [("users", 0); 8],
+            conflicts: 0,
+            waiting_for_roles: 0,
+            uncommitted_bytes: 0,
+            unsynced: 0,
+            round_trips: Vec::new(),
+            remarks: Vec::new(),
+            disk_waits: Duration::ZERO,
+            slowest_sync: Duration::ZERO,
         }
     }
 

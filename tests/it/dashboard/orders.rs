@@ -103,6 +103,7 @@ async fn a_role_gets_another_holder_and_a_lease_is_ended() {
     browser.shows("10.0.0.7:80").await;
     browser.click("button[aria-label='Details of jobs']").await;
     browser.shows("ann acquired it with token").await;
+    browser.shows("by renewals; if they stop").await;
     // He waits.
     browser.element("main section ol:not(.steps) li").await;
     browser.shows("bob").await;

@@ -43,6 +43,9 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
         "on its machine: look at the node's log and start it (systemctl start eldest, or eldest serve …)";
     let finding = match silence {
         SeenSilence::NotReached { why } => {
+            if let Some(finding) = link_of_the_asker(seen, node, why) {
+                return finding;
+            }
             let text = format!("does not answer: {why}{}", last_majority(seen));
             Finding::error("down", text, restart)
         }
@@ -235,12 +238,23 @@ fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding
         }
         let was = before.status.members.iter().any(|was| was.id == member.id && !was.reachable);
         let answers = seen.nodes.iter().any(|node| node.id == member.id && node.looks.is_ok());
-        // A node that answers no call is reported by another finding.
-        if was && !member.reachable && answers {
-            let text = format!("it cannot reach {other}, although this machine can");
+        // A node that answers no call is reported by another finding. The asker has reached the nodes that answer.
+        if was && !member.reachable && answers && seen.asker != Some(node.id) {
+            let text = format!("it cannot reach {other}, although {} can", seen.here());
             let next = format!("on its machine: eldest call GET /livez --url {}", member.url);
             found.push(Finding::error("link", text, next).at(node.id));
         }
     }
     found
+}
+
+/// If another node reaches the one that the asker did not reach, the link between the two is down, and not the node.
+fn link_of_the_asker(seen: &Seen, node: &Node, why: &str) -> Option<Finding> {
+    let asker = seen.asker?;
+    let reaches =
+        |said: &Sample| said.status.members.iter().any(|member| member.id == node.id && member.reachable);
+    let (witness, _) = seen.answered().find(|(other, said)| other.id != asker && reaches(said))?;
+    let text = format!("it cannot reach {} ({why}), although {} can", node.name, witness.name);
+    let next = format!("on its machine: eldest call GET /livez --url {}", node.url);
+    Some(Finding::error("link", text, next).at(asker))
 }

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::doctor::seen::Seen;
-use crate::cli::out::clean;
+use super::seen::Seen;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,35 +76,12 @@ pub fn sorted(all: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-// The output of findings for people and for scripts.
-
-pub fn text(seen: &Seen, findings: &[Finding]) -> String {
-    let answered = seen.answered().count();
-    let leaders = seen.leaders();
-    let names: Vec<&str> = leaders.iter().map(|node| node.name.as_str()).collect();
-    let leads = match names.as_slice() {
-        [] => "no leader".to_string(),
-        [one] => format!("{one} leads"),
-        several => format!("{} lead", several.join(" and ")),
-    };
-    let mut text = format!("{answered} of {} nodes answered; {leads}\n", seen.nodes.len());
-    for finding in findings {
-        let names: Vec<String> = finding.nodes.iter().map(|id| seen.name_of(*id)).collect();
-        let who = if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };
-        let (severity, what) = (finding.severity.name(), clean(&finding.text));
-        text.push_str(&format!("\n{severity}  {who}{what}\n    next: {}\n", clean(&finding.next)));
-    }
-    if count(findings) == 0 {
-        text.push_str("\nnothing is wrong\n");
-    }
-    text
-}
-
 /// The number of findings that are worse than a note.
 pub fn count(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.severity < Severity::Note).count()
 }
 
+/// The findings for programs, and each node with what it says of itself.
 pub fn json(seen: &Seen, findings: &[Finding]) -> Value {
     let nodes: Vec<_> = seen
         .nodes
@@ -114,7 +90,7 @@ pub fn json(seen: &Seen, findings: &[Finding]) -> Value {
             let said = node.now();
             json!({ "id": node.id, "name": node.name, "url": node.url, "answers": said.is_some(),
                 "version": said.map(|said| &said.version), "role": said.map(|said| &said.status.role),
-                "epoch": said.map(|said| &said.status.epoch) })
+                "epoch": said.map(|said| &said.status.epoch), "disk": said.map(|said| said.disk) })
         })
         .collect();
     json!({ "well": count(findings) == 0, "findings": findings, "nodes": nodes })

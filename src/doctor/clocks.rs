@@ -8,21 +8,26 @@ use super::seen::{Node, NodeLook, Seen};
 /// there.
 const APART_MOST_US: i128 = 5_000_000;
 
+const CORRECT_RATE: &str =
+    "on that machine: chronyc tracking, or timedatectl; stop the node until its clock is right";
+
 pub fn judge(seen: &Seen) -> Vec<Finding> {
-    let rates: Vec<(&Node, Rate)> = seen.nodes.iter().filter_map(|node| Some((node, rate(node)?))).collect();
-    let answered = seen.answered().count();
-    let mut found: Vec<Finding> = match this_machine(&rates, answered) {
+    let others = seen.nodes.iter().filter(|node| Some(node.id) != seen.asker);
+    let rates: Vec<(&Node, Rate)> = others.filter_map(|node| Some((node, rate(node)?))).collect();
+    let mut found: Vec<Finding> = match the_askers(seen, &rates) {
         Some(finding) => vec![finding],
-        None => rates.iter().map(|(node, rate)| rate.finding().at(node.id)).collect(),
+        None => rates.iter().map(|(node, rate)| rate.finding(&seen.here()).at(node.id)).collect(),
     };
     found.extend(apart(seen));
     found
 }
 
-/// If several clocks are all wrong, and may all have the same rate, then it is this machine's clock that is wrong.
+/// If several clocks are all wrong, and may all have the same rate, then it is the asker's clock that is wrong.
 /// Clocks that also differ from each other cannot all be right, so they are reported one by one.
-fn this_machine(rates: &[(&Node, Rate)], answered: usize) -> Option<Finding> {
+fn the_askers(seen: &Seen, rates: &[(&Node, Rate)]) -> Option<Finding> {
     let (_, first) = rates.first()?;
+    // The asker's clock is always right by itself, so its answer proves nothing.
+    let answered = seen.answered().filter(|(node, _)| Some(node.id) != seen.asker).count();
     let may_be_equal = |one: &Rate, other: &Rate| one.may_be_at_most(other) && other.may_be_at_most(one);
     let alike = rates.iter().all(|(_, one)| rates.iter().all(|(_, other)| may_be_equal(one, other)));
     let same_way = rates.iter().all(|(_, rate)| rate.is_fast == first.is_fast);
@@ -30,6 +35,13 @@ fn this_machine(rates: &[(&Node, Rate)], answered: usize) -> Option<Finding> {
         return None;
     }
     let how = if first.is_fast { "slow" } else { "fast" };
+    if let Some(asker) = seen.asker {
+        let text = format!(
+            "its clock runs too {how}, or it was held up: the clocks of all {answered} other nodes that answer differ from \
+                it by the same rate. Leases may be relied on for too long"
+        );
+        return Some(Finding::error("clock_rate", text, CORRECT_RATE).at(asker));
+    }
     let text = format!(
         "the clock of this machine runs too {how}, or this program was held up: the clocks of all {answered} nodes \
             differ from it by the same rate. Clock rates were not judged"
@@ -65,19 +77,17 @@ impl Rate {
         self.passed_us * other.least_us <= other.passed_us * self.most_us
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self, here: &str) -> Finding {
         let Rate { is_fast, drift, passed_us, least_us, most_us } = self;
         let how = if *is_fast { "fast" } else { "slow" };
         let text = format!(
-            "its clock runs more than {drift} % too {how} (or this machine's clock is wrong): {} ms passed there, \
-                {} to {} ms here. Leases may be relied on for too long",
+            "its clock runs more than {drift} % too {how} (or the clock of {here} is wrong): {} ms passed there, \
+                and {} to {} ms on {here}. Leases may be relied on for too long",
             passed_us / 1_000,
             least_us / 1_000,
             most_us / 1_000
         );
-        let next =
-            "on that machine: chronyc tracking, or timedatectl; stop the node until its clock is right";
-        Finding::error("clock_rate", text, next)
+        Finding::error("clock_rate", text, CORRECT_RATE)
     }
 }
 
@@ -96,7 +106,7 @@ fn rate(node: &Node) -> Option<Rate> {
     (is_fast || is_slow).then_some(Rate { is_fast, drift, passed_us, least_us, most_us })
 }
 
-/// The lead of a wall clock over this machine's clock, and the uncertainty of that.
+/// The lead of a wall clock over the asker's clock, and the uncertainty of that.
 fn offset(look: &NodeLook) -> (i128, i128) {
     let (sent, heard) = (i128::from(look.sent_us), i128::from(look.heard_us));
     let middle = (sent + heard) / 2;
@@ -121,8 +131,10 @@ fn apart(seen: &Seen) -> Vec<Finding> {
         })
     };
     let found: Vec<Finding> = offsets.iter().filter_map(far).collect();
-    // The nodes agree with each other, and not with this machine. One node alone may be the one that is wrong.
-    if found.is_empty() && offsets.len() > 1 && median.abs() - unsure > APART_MOST_US {
+    // The nodes agree with each other, and not with this machine. One node alone may be the one that is wrong. A node that asks is one of
+    // them.
+    if seen.asker.is_none() && found.is_empty() && offsets.len() > 1 && median.abs() - unsure > APART_MOST_US
+    {
         let (seconds, way) = (median.abs() / 1_000_000, if median > 0 { "behind" } else { "ahead of" });
         let text = format!("the wall clock of this machine is {seconds} s {way} those of the nodes");
         let next = "here: chronyc tracking, or timedatectl; correct the clock";

@@ -1,6 +1,6 @@
-//! The answers of a cluster, as the doctor has collected them. Nothing here asks, and nothing judges.
+//! The answers of a cluster, as they were collected.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The part of `GET /v1/diagnostics` that is judged.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Timing {
     pub drift_percent: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Disk {
     pub full: bool,
     pub waits_ms: u64,
@@ -95,7 +95,7 @@ pub struct SeenMember {
     pub trouble: Option<String>,
 }
 
-/// One answer, with the times of the request and the answer by this machine's clock.
+/// One answer, with the times of the request and the answer by the asker's clock.
 #[derive(Clone, Debug, Default)]
 pub struct NodeLook {
     pub said: Sample,
@@ -117,7 +117,7 @@ pub enum SeenSilence {
         code: String,
         why: String,
     },
-    /// The node is older than this program.
+    /// The node is older than the asker.
     Older,
     /// Another member has the same address, so this one was not asked.
     SameAddress,
@@ -163,6 +163,8 @@ pub struct SeenEnding {
 
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
+    /// The node that has asked. None if a program on a machine of its own has.
+    pub asker: Option<u32>,
     pub nodes: Vec<Node>,
     pub tokens: Vec<SeenEnding>,
 }
@@ -176,6 +178,11 @@ impl Seen {
     pub fn name_of(&self, id: u32) -> String {
         let node = self.nodes.iter().find(|node| node.id == id);
         node.map_or_else(|| format!("node {id}"), |node| node.name.clone())
+    }
+
+    /// The name of the asker.
+    pub fn here(&self) -> String {
+        self.asker.map_or_else(|| "this machine".to_string(), |id| self.name_of(id))
     }
 
     pub fn leaders(&self) -> Vec<&Node> {
