@@ -39,8 +39,8 @@ pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
 }
 
 fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
-    let restart =
-        "on its machine: look at the node's log and start it (systemctl start eldest, or eldest serve …)";
+    let restart = "on its machine: look at the node's log and start it (systemctl start eldest, or eldest serve …); \
+        if it runs, check the network";
     let finding = match silence {
         SeenSilence::NotReached { why } => {
             if let Some(finding) = link_of_the_asker(seen, node, why) {
