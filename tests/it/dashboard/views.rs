@@ -135,6 +135,7 @@ async fn an_edited_document_stays_bound_to_its_lease() {
     browser.click("[data-editor] input[name=keeps]").await;
     save(&browser, "freed").await;
     contains(&browser, "[data-about]", "stays until it is deleted").await;
+    assert!(!browser.text().await.contains("Let it end as before"), "it has no end any more");
     browser.click("a[href='#overview']").await;
     browser.click("a[href='#documents']").await;
     browser.click("button[aria-label='Edit bound']").await;
@@ -151,6 +152,45 @@ async fn an_edited_document_stays_bound_to_its_lease() {
     browser.shows("This document has been deleted meanwhile.").await;
     cluster.answer(1, Call::get("/v1/docs/bound")).await.expect(404);
     cluster.answer(1, Call::get("/v1/docs/freed")).await.expect(200);
+    is_content(&browser).await;
+}
+
+/// Another client gives the document a ttl while it is open on the page.
+#[tokio::test]
+async fn a_document_that_changed_meanwhile_ends_as_its_newest_version() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(1).await;
+    let browser = browser(&cluster).await;
+    let ttl = async |key: &str| {
+        let listed = cluster.answer(1, Call::get(format!("/v1/docs?prefix={key}"))).await.expect(200).json();
+        (listed["items"][0]["value"].clone(), listed["items"][0]["ttl_ms"].clone())
+    };
+    for key in ["overwritten", "taken"] {
+        put(&cluster, key, &json!(1)).await;
+        browser.open(&format!("{}/#documents", cluster.node(1).url())).await;
+        browser.run("location.reload()", json!([])).await;
+        browser.click(&format!("button[aria-label='Edit {key}']")).await;
+        contains(&browser, "[data-about]", "stays until it is deleted").await;
+        put(&cluster, &format!("{key}?ttl_ms={LONG_MS}"), &json!(3)).await;
+        browser.write("[data-editor] textarea", "2").await;
+        browser.click("[data-editor] button[type=submit]").await;
+        browser.shows("Nothing was written").await;
+        if key == "overwritten" {
+            browser.click("[data-overwrite]").await;
+            browser.shows("Saved overwritten.").await;
+        } else {
+            // The page has no time to look at the document before it is saved.
+            let at_once = "document.querySelector('[data-take]').click(); \
+                           document.querySelector('[data-editor] textarea').value = '2'; \
+                           document.querySelector('[data-editor] button[type=submit]').click();";
+            browser.run(at_once, json!([])).await;
+            browser.shows("Saved taken.").await;
+        }
+        assert_eq!(ttl(key).await, (json!(2), json!(LONG_MS)), "{key}");
+        contains(&browser, "[data-about]", "ends in").await;
+    }
     is_content(&browser).await;
 }
 
