@@ -1,12 +1,16 @@
 //! The page at `/`, in a real browser: used as people use it, and checked by what it shows
 //! and what the cluster has.
 
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use crate::harness::{Browser, Call, Cluster, Plan, left_out, wait_for};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::harness::{Browser, Call, Cluster, Plan, left_out, wait_for, watch_for};
 
 mod data;
 mod orders;
+mod views;
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 const AXE: &str = "target/axe/axe_playwright_python/axe.min.js";
@@ -200,6 +204,94 @@ async fn a_page_goes_on_with_another_node() {
     assert_eq!(browser.run("return window.same", json!([])).await, true, "it was not loaded anew");
     is_content(&browser).await;
     calls_only(&browser, &cluster).await;
+}
+
+/// Longer than the test.
+const LONG_MS: u64 = 3_600_000;
+
+/// The time without a call after which the page counts as silent. A page that is seen asks for the status every second.
+const SILENCE: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn a_hidden_page_asks_nothing_and_then_shows_the_present_leader() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(3).await;
+    let first = cluster.leader().await;
+    let [asked, next] = cluster.others(first)[..] else { panic!("three nodes") };
+    let browser = browser(&cluster).await;
+    browser.open(&cluster.node(asked).url()).await;
+    browser.shows("Live").await;
+    crowned(&browser, &format!("node-{first}")).await;
+    let counts = "const real = window.fetch; window.calls = 0; \
+                  window.fetch = (...call) => { window.calls += 1; return real(...call); };";
+    browser.run(counts, json!([])).await;
+    let calls = async || browser.run("return window.calls", json!([])).await;
+    wait_for("it asks while it is seen", async || (calls().await != 0).then_some(())).await;
+
+    browser.hide().await;
+    assert_eq!(browser.run("return document.hidden", json!([])).await, true);
+    // Answers to calls from before may lead to a few more.
+    wait_for("it asks nothing any more", async || {
+        let before = calls().await;
+        sleep(SILENCE).await;
+        (calls().await == before).then_some(())
+    })
+    .await;
+    let before = calls().await;
+    cluster.hand_to(next).await;
+    sleep(SILENCE).await;
+    assert_eq!(calls().await, before, "it asks nothing about the new leader");
+    assert_eq!(crown(&browser).await, format!("node-{first}"));
+
+    browser.size(1200, 900).await;
+    crowned(&browser, &format!("node-{next}")).await;
+    browser.shows("Live").await;
+    browser.shows(&format!("handed over to node-{next}")).await;
+    is_content(&browser).await;
+}
+
+/// Waits until the page shows this finding with what to type, and returns its place in the list.
+async fn finding(browser: &Browser, text: &str, next: &str) -> usize {
+    watch_for(&format!("the finding {text:?} is shown"), async || {
+        let found = findings(browser).await;
+        let place = found.as_array().and_then(|all| all.iter().position(|one| *one == json!([text, next])));
+        place.ok_or_else(|| found.to_string())
+    })
+    .await
+}
+
+async fn findings(browser: &Browser) -> Value {
+    let script = "return [...document.querySelectorAll('section[aria-label=Health] li')]\
+                  .map((one) => [one.querySelector('span').textContent, one.querySelector('code')?.textContent])";
+    browser.run(script, json!([])).await
+}
+
+#[tokio::test]
+async fn the_overview_says_what_is_wrong_and_what_to_type() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(2).await;
+    let browser = browser(&cluster).await;
+    browser.open(&cluster.node(2).url()).await;
+    let even =
+        ("2 nodes survive no failure, the same as 1: use an odd number.", "eldest members add ID ADDRESS");
+    let stopped = ("client writes are stopped by an operator.", "eldest service up");
+    finding(&browser, even.0, even.1).await;
+    assert!(!findings(&browser).await.to_string().contains(stopped.0));
+    cluster.answer(1, Call::post("/service_down").json(&json!({"ttl_ms": LONG_MS}))).await.expect(200);
+    let warning = finding(&browser, stopped.0, stopped.1).await;
+    assert!(warning < finding(&browser, even.0, even.1).await, "a warning comes before a note");
+
+    cluster.answer(2, Call::post("/service_up")).await.expect(200);
+    wait_for("the finding goes", async || {
+        (!findings(&browser).await.to_string().contains(stopped.0)).then_some(())
+    })
+    .await;
+    finding(&browser, even.0, even.1).await;
+    is_content(&browser).await;
 }
 
 #[tokio::test]

@@ -156,6 +156,8 @@ function editor(key, text, rev, doc, view, go) {
   let base = rev;
   let present = doc;
   const keeps = h("input", { type: "checkbox", name: "keeps", checked: true });
+  const how = h("span");
+  const keep = h("label", { class: "check" }, keeps, how);
   const value = writes ? h("textarea", { name: "value", spellcheck: "false", required: true }) : h("pre", { tabindex: 0, "aria-label": "Value" });
   const said = h("p", { role: "alert", class: "bad across" });
   const now = h("div", { class: "across" });
@@ -178,27 +180,30 @@ function editor(key, text, rev, doc, view, go) {
   function describe() {
     const end = left(present);
     about.textContent = [`Revision ${base}`, bytes(new TextEncoder().encode(text).length), end ? `ends ${end}` : "stays until it is deleted"].join(", ") + ".";
+    keep.hidden = !ending(present);
+    how.textContent = `Let it end as before (${[present.ttl_ms == null ? "" : `ttl ${seconds(present.ttl_ms)}`, lease(present)].filter(Boolean).join(", ")})`;
   }
   describe();
 
-  async function save(condition) {
+  // `ends` is the entry of the version that is replaced: the new one ends like it.
+  async function save(condition, ends = present) {
     if (saving) return;
     saving = true;
     said.textContent = "";
     now.replaceChildren();
     try {
-      await put(value.value, condition);
+      await put(value.value, condition, ends);
     } finally {
       saving = false;
     }
   }
-  const over = (rev) => save({ "if-match": `"${rev}"` });
+  const over = (rev, ends) => save({ "if-match": `"${rev}"` }, ends);
 
-  async function put(mine, condition) {
+  async function put(mine, condition, ends) {
     let written;
     try {
       parsed(mine);
-      written = await write("PUT", key, keeps.checked ? ending(present) : "", mine, condition);
+      written = await write("PUT", key, keeps.checked ? ending(ends) : "", mine, condition);
     } catch (error) {
       said.textContent = error.message;
       if (error instanceof Refused && error.status === 412) await conflict(compact(mine));
@@ -223,10 +228,10 @@ function editor(key, text, rev, doc, view, go) {
       now.replaceChildren(h("div", { class: "row" }, button("Create it again with my value", () => save({ "if-none-match": "*" }))));
       return;
     }
-    const [theirs, revNow] = [await read.text(), tag(read)];
+    const [theirs, revNow, newest] = [await read.text(), tag(read), await entry(key)];
     if (compact(theirs) === mine) return saved(mine, revNow, `Your value is there: it was saved ${EARLIER}.`);
     const take = () => {
-      [text, base] = [theirs, revNow];
+      [text, base, present] = [theirs, revNow, newest];
       value.value = pretty(theirs);
       mark("Pretty");
       said.textContent = news.textContent = "";
@@ -237,7 +242,7 @@ function editor(key, text, rev, doc, view, go) {
     now.replaceChildren(
       sides(["Your value", `based on revision ${base}`, mine], ["Current value", `revision ${revNow}`, theirs]),
       h("details", {}, h("summary", {}, "The current value as the node sent it"), h("pre", { "data-present": true }, theirs)),
-      h("div", { class: "row" }, button("Overwrite with my value", () => over(revNow), { class: "danger", "data-overwrite": true }),
+      h("div", { class: "row" }, button("Overwrite with my value", () => over(revNow, newest), { class: "danger", "data-overwrite": true }),
         button("Take the current value", take, { "data-take": true })));
   }
 
@@ -279,7 +284,6 @@ function editor(key, text, rev, doc, view, go) {
     past.stop();
     await go();
   }
-  const keep = writes && ending(doc) ? h("label", { class: "check" }, keeps, `Let it end as before (${[doc.ttl_ms == null ? "" : `ttl ${seconds(doc.ttl_ms)}`, lease(doc)].filter(Boolean).join(", ")})`) : "";
   const content = [crumbs(key, (prefix) => leaving(() => go(prefix))), h("h3", { tabindex: -1 }, key), about, news,
     h("div", { class: "row", role: "group", "aria-label": "Layout" }, layouts)];
   const back = button("Back to the list", () => leaving(() => view.close()));

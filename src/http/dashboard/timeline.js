@@ -51,7 +51,7 @@ function bars(explained, names, [from, to], width, choose) {
   const height = names.length * LANE + AXIS;
   const x = (at) => LEFT + (at - from) / (to - from) * (width - LEFT);
   const shown = reigns(explained).filter((one) => (one.to ?? to) >= from && one.from <= to);
-  return svg("svg", { class: "reigns", viewBox: `0 0 ${width} ${height}`, role: "img",
+  return svg("svg", { class: "reigns", viewBox: `0 0 ${width} ${height}`, role: "img", "data-from": from, "data-to": to,
     "aria-label": `Who led from ${clock(from)} to ${clock(to)}: ${shown.length} changes of leader, which the list below has in words` },
     axis([from, to], x, width, height),
     names.map((name, lane) => svg("text", { class: "lane", x: 0, y: lane * LANE + 20 }, name)),

@@ -32,20 +32,20 @@ async fn text_of(browser: &Browser, css: &str) -> Value {
     browser.run("return document.querySelector(arguments[0])?.textContent ?? null", json!([css])).await
 }
 
-async fn count_of(browser: &Browser, css: &str) -> u64 {
+pub(super) async fn count_of(browser: &Browser, css: &str) -> u64 {
     let found = browser.run("return document.querySelectorAll(arguments[0]).length", json!([css])).await;
     found.as_u64().expect("a number")
 }
 
 /// Waits until the text of this element contains this.
-async fn contains(browser: &Browser, css: &str, wanted: &str) {
+pub(super) async fn contains(browser: &Browser, css: &str, wanted: &str) {
     wait_for(&format!("{css} shows {wanted:?}"), async || {
         text_of(browser, css).await.as_str().is_some_and(|text| text.contains(wanted)).then_some(())
     })
     .await;
 }
 
-async fn put(cluster: &Cluster, key: &str, value: &Value) {
+pub(super) async fn put(cluster: &Cluster, key: &str, value: &Value) {
     let answer = cluster.answer(1, Call::put(format!("/v1/docs/{key}")).json(value)).await;
     assert!(answer.ok(), "{}", answer.show());
 }

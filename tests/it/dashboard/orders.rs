@@ -32,6 +32,19 @@ async fn confirm(browser: &Browser, word: &str) {
     browser.click(SUBMIT).await;
 }
 
+/// Repeats the order in the dialog, which stays open when it is refused, until it is carried out.
+async fn accepted(browser: &Browser) {
+    wait_for("the order is carried out", async || {
+        let open = browser.run("return document.getElementById('dialog').open", json!([])).await == true;
+        if open {
+            let again = "const go = document.querySelector('dialog button[type=submit]'); if (!go.disabled) go.click();";
+            browser.run(again, json!([])).await;
+        }
+        (!open).then_some(())
+    })
+    .await;
+}
+
 async fn role(cluster: &Cluster, name: &str) -> Value {
     cluster.answer(1, Call::get(format!("/v1/roles/{name}"))).await.expect(200).json()
 }
@@ -241,15 +254,7 @@ async fn leadership_is_handed_over_and_a_node_comes_and_goes() {
     browser.write("dialog input[name=address]", &cluster.node(4).url().replace("http://", "")).await;
     browser.write("dialog input[name=name]", "node-4").await;
     // The change is refused for as long as the hand-over is fresh.
-    wait_for("it is added", async || {
-        let open = browser.run("return document.getElementById('dialog').open", json!([])).await == true;
-        if open {
-            let again = "const go = document.querySelector('dialog button[type=submit]'); if (!go.disabled) go.click();";
-            browser.run(again, json!([])).await;
-        }
-        (!open).then_some(())
-    })
-    .await;
+    accepted(&browser).await;
     browser.shows("Node 4 is added.").await;
     cluster.counts(4).await;
 
@@ -260,6 +265,48 @@ async fn leadership_is_handed_over_and_a_node_comes_and_goes() {
     browser.shows("node-4 is removed.").await;
     let ended = wait_for("it ends", async || cluster.node(4).ended()).await;
     assert_eq!(ended.code(), Some(70));
+    is_content(&browser).await;
+}
+
+/// A node comes back on another machine, and the others call it there.
+#[tokio::test]
+async fn a_node_is_moved_to_another_address() {
+    if no_browser() {
+        return;
+    }
+    let mut plan = Plan::new(4);
+    let spare = plan.take_last();
+    let cluster = plan.start().await;
+    let moved = cluster.others(cluster.leader().await)[0];
+    let stays = cluster.others(moved);
+    let before = cluster.node(moved).url();
+    let browser = browser(&cluster).await;
+    look(&browser, &cluster, stays[0], "members").await;
+    cluster.kill9(moved);
+    browser.click(&format!("button[aria-label='Move node-{moved}']")).await;
+    browser.shows(&format!("All nodes call it at {before} now.")).await;
+    browser.write("dialog input[name=address]", &format!("{spare}:9000")).await;
+    browser.element(&format!("{SUBMIT}[disabled]")).await;
+    browser.write("dialog input[name=typed]", &format!("node-{moved}")).await;
+    accepted(&browser).await;
+    browser.shows(&format!("The nodes call node-{moved} at its new address.")).await;
+    let cluster = cluster.with_address(moved, spare);
+    let wanted = json!(cluster.node(moved).url());
+    for node in stays {
+        wait_for("a node calls it there", async || {
+            let listed = cluster.answer(node, Call::get("/v1/members")).await.expect(200).json();
+            let is_there = |member: &Value| member["id"] == moved && member["url"] == wanted;
+            listed["members"].as_array()?.iter().any(is_there).then_some(())
+        })
+        .await;
+    }
+    // The policy of the page has the addresses from when it was loaded.
+    browser.shows(&format!("Reload the page so that it can also call node-{moved}.")).await;
+
+    cluster.place(moved, &cluster.topology());
+    cluster.start(moved);
+    let row = format!("node-{moved}\t{moved}\t{}\tyes\tfollower", cluster.node(moved).url());
+    browser.shows(&row).await;
     is_content(&browser).await;
 }
 

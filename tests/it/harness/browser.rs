@@ -70,6 +70,11 @@ impl Browser {
         self.post("/window/rect", json!({"width": width, "height": height})).await;
     }
 
+    /// Minimises the window, so that its page is hidden until `size` shows it again.
+    pub async fn hide(&self) {
+        self.post("/window/minimize", json!({})).await;
+    }
+
     /// Light or dark, as the user has set it.
     pub async fn scheme(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
@@ -148,6 +153,12 @@ impl Browser {
         let element = self.element(css).await;
         self.post(&format!("/element/{element}/clear"), json!({})).await;
         self.post(&format!("/element/{element}/value"), json!({"text": text})).await;
+    }
+
+    /// Presses these keys while the element has the focus.
+    pub async fn press(&self, css: &str, keys: &str) {
+        let element = self.element(css).await;
+        self.post(&format!("/element/{element}/value"), json!({"text": keys})).await;
     }
 
     /// The messages that pages have logged since the last look.
