@@ -31,7 +31,12 @@ fn leadership(seen: &Seen) -> Option<Finding> {
     const WHY: &str = "no_leader";
     let leaders = seen.leaders();
     let said_why = seen.answered().any(|(_, said)| said.remarks.iter().any(|remark| remark.about == WHY));
-    if leaders.is_empty() && !said_why {
+    let answers = |id: u32| seen.answered().any(|(node, _)| node.id == id);
+    // The finding about that node says why it does not answer.
+    let leader_is_silent = seen
+        .answered()
+        .any(|(_, said)| said.status.leader.as_ref().is_some_and(|leader| !answers(leader.id)));
+    if leaders.is_empty() && !said_why && !leader_is_silent {
         let text = "there is no leader, and no node knows why yet: an election may be in progress";
         return Some(Finding::error(WHY, text, "eldest doctor, again in a few seconds"));
     }

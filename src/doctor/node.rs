@@ -1,7 +1,7 @@
 //! The findings about one node.
 
 use super::finding::{Finding, Severity};
-use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence, Timing};
+use super::seen::{Node, Sample, Seen, SeenMember, SeenRemark, SeenSilence, Timing};
 
 /// A disk that has not finished a write for this long counts as blocked, and earlier if the timings are shorter.
 const STANDS_STILL_MS: u64 = 1_000;
@@ -60,6 +60,10 @@ fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
         SeenSilence::Refused { code, why } => {
             let text = format!("refuses to answer ({code}): {why}");
             let next = match code.as_str() {
+                // The asker has accepted the same credential.
+                "unauthorized" | "forbidden" if seen.asker.is_some() => {
+                    "compare admin_token and anonymous in the settings of the nodes; eldest status shows whether it lags"
+                }
                 "unauthorized" | "forbidden" => {
                     "eldest doctor --token-file FILE, with a token that has the grant `read status`"
                 }
@@ -228,6 +232,7 @@ fn lag(seen: &Seen, now: &Sample) -> Option<Finding> {
 /// Reports links, each in one direction: the outcome of this node's calls of the others.
 fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding> {
     let mut found = Vec::new();
+    let hears_all = before.status.role == "leader" && now.status.role == "leader";
     for member in now.status.members.iter().filter(|member| member.id != node.id) {
         let other = seen.name_of(member.id);
         if let Some(trouble) = &member.trouble {
@@ -236,25 +241,46 @@ fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding
             found.push(Finding::error("trouble", text, next).at(node.id));
             continue;
         }
-        let was = before.status.members.iter().any(|was| was.id == member.id && !was.reachable);
+        let was = |is: &dyn Fn(&SeenMember) -> bool| {
+            before.status.members.iter().any(|was| was.id == member.id && is(was))
+        };
         let answers = seen.nodes.iter().any(|node| node.id == member.id && node.looks.is_ok());
-        // A node that answers no call is reported by another finding. The asker has reached the nodes that answer.
-        if was && !member.reachable && answers && seen.asker != Some(node.id) {
-            let text = format!("it cannot reach {other}, although {} can", seen.here());
-            let next = format!("on its machine: eldest call GET /livez --url {}", member.url);
-            found.push(Finding::error("link", text, next).at(node.id));
-        }
+        let unreached = |member: &SeenMember| !member.reachable;
+        let unheard = |member: &SeenMember| {
+            hears_all && member.last_heard_ms.is_some_and(|ms| ms > now.timing.dead_after_ms * 2)
+        };
+        let text = match () {
+            // A node that answers no call is reported by another finding. The asker has reached the nodes that answer.
+            () if !answers => continue,
+            () if was(&unreached) && unreached(member) && seen.asker != Some(node.id) => {
+                format!("it cannot reach {other}, although {} can", seen.here())
+            }
+            () if was(&unheard) && unheard(member) => {
+                let ms = member.last_heard_ms.unwrap_or_default();
+                format!("it leads, and has not heard from {other} for {ms} ms")
+            }
+            () => continue,
+        };
+        let next = format!("on its machine: eldest call GET /livez --url {}", member.url);
+        found.push(Finding::error("link", text, next).at(node.id));
     }
     found
 }
 
-/// If another node reaches the one that the asker did not reach, the link between the two is down, and not the node.
+/// If another node has just heard from the one that the asker did not reach, the link between the two is down, and not the node. Two
+/// followers need not hear from each other, so often there is no such witness.
 fn link_of_the_asker(seen: &Seen, node: &Node, why: &str) -> Option<Finding> {
     let asker = seen.asker?;
-    let reaches =
-        |said: &Sample| said.status.members.iter().any(|member| member.id == node.id && member.reachable);
-    let (witness, _) = seen.answered().find(|(other, said)| other.id != asker && reaches(said))?;
-    let text = format!("it cannot reach {} ({why}), although {} can", node.name, witness.name);
+    let hears = |said: &Sample| {
+        let is_recent =
+            |member: &SeenMember| member.last_heard_ms.is_some_and(|ms| ms < said.timing.dead_after_ms);
+        said.status
+            .members
+            .iter()
+            .any(|member| member.id == node.id && member.trouble.is_none() && is_recent(member))
+    };
+    let (witness, _) = seen.answered().find(|(other, said)| other.id != asker && hears(said))?;
+    let text = format!("it cannot reach {} ({why}), although {} hears from it", node.name, witness.name);
     let next = format!("on its machine: eldest call GET /livez --url {}", node.url);
     Some(Finding::error("link", text, next).at(asker))
 }

@@ -70,6 +70,9 @@ pub struct SeenStatus {
     pub mode: String,
     pub node: SeenNames,
     pub role: String,
+    /// The node that leads, as this node knows.
+    #[serde(default)]
+    pub leader: Option<SeenNames>,
     pub epoch: String,
     pub commit_index: u64,
     pub applied_index: u64,
@@ -93,6 +96,8 @@ pub struct SeenMember {
     pub votes: bool,
     #[serde(default)]
     pub trouble: Option<String>,
+    #[serde(default)]
+    pub last_heard_ms: Option<u64>,
 }
 
 /// One answer, with the times of the request and the answer by the asker's clock.

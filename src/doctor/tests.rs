@@ -14,7 +14,7 @@ const START: u64 = 1_000_000 * SECOND;
 
 fn member(id: u32) -> SeenMember {
     let (name, url) = (format!("node-{id}"), format!("http://10.0.0.{id}:9000"));
-    SeenMember { id, name, url, reachable: true, votes: true, trouble: None }
+    SeenMember { id, name, url, reachable: true, votes: true, trouble: None, last_heard_ms: None }
 }
 
 fn look(id: u32, second: u64) -> NodeLook {
@@ -26,6 +26,7 @@ fn look(id: u32, second: u64) -> NodeLook {
         mode: "safe".into(),
         node: SeenNames { id },
         role: role.into(),
+        leader: Some(SeenNames { id: 1 }),
         epoch: "7.1".into(),
         commit_index: 100 + second,
         applied_index: 100 + second,
@@ -463,22 +464,65 @@ fn a_node_that_asks_is_one_of_the_clocks() {
 }
 
 #[test]
-fn what_the_asker_does_not_reach_and_another_node_does_is_a_link() {
-    let seen = asked_by(1, silent(&[3], &down()));
-    is(&seen, Severity::Error, "link", &[1]);
-    assert_eq!(only(&seen).text, "it cannot reach node-3 (Connection refused), although node-2 can");
-    let unreached = |mut seen: Seen| {
+fn what_the_asker_does_not_reach_and_another_node_hears_is_a_link() {
+    let witness = |heard_ms: Option<u64>, trouble: Option<String>| {
+        let mut seen = asked_by(1, silent(&[3], &down()));
         let looks = seen.nodes[1].looks.as_mut().expect("it answers");
-        looks[1].said.status.members[2].reachable = false;
+        let member = &mut looks[1].said.status.members[2];
+        (member.last_heard_ms, member.trouble) = (heard_ms, trouble);
         seen
     };
-    is(&unreached(asked_by(1, silent(&[3], &down()))), Severity::Error, "down", &[3]);
+    let seen = witness(Some(499), None);
+    is(&seen, Severity::Error, "link", &[1]);
+    assert_eq!(
+        only(&seen).text,
+        "it cannot reach node-3 (Connection refused), although node-2 hears from it"
+    );
+    // A connection stands for minutes after the machine at its other end is gone.
+    for seen in [witness(None, None), witness(Some(500), None)] {
+        is(&seen, Severity::Error, "down", &[3]);
+    }
+    assert_eq!(abouts(&witness(Some(499), Some("another cluster".into()))), ["trouble", "down"]);
     // A program on another machine is no node, and its links are nobody's trouble.
-    is(&silent(&[3], &down()), Severity::Error, "down", &[3]);
+    is(&Seen { asker: None, ..witness(Some(499), None) }, Severity::Error, "down", &[3]);
     // The node itself says that it does not reach a node which has answered it.
     assert_eq!(judge(&asked_by(2, with(2, |said| said.status.members[2].reachable = false))), []);
     let seen = asked_by(1, with(2, |said| said.status.members[2].reachable = false));
     assert_eq!(only(&seen).text, "it cannot reach node-3, although node-1 can");
+}
+
+#[test]
+fn a_leader_that_hears_nothing_from_a_node_has_a_broken_link() {
+    let heard = |id: u32, ms: u64| with(id, move |said| said.status.members[2].last_heard_ms = Some(ms));
+    is(&heard(1, 1_001), Severity::Error, "link", &[1]);
+    assert_eq!(only(&heard(1, 1_001)).text, "it leads, and has not heard from node-3 for 1001 ms");
+    assert_eq!(judge(&heard(1, 1_000)), []);
+    assert_eq!(judge(&heard(2, 60_000)), [], "two followers need not hear from each other");
+    let mut seen = heard(1, 1_001);
+    seen.nodes[0].looks.as_mut().expect("it answers")[0].said.status.members[2].last_heard_ms = Some(9);
+    assert_eq!(judge(&seen), [], "it may come by at any moment");
+}
+
+#[test]
+fn a_leader_that_does_not_answer_is_no_lack_of_a_leader() {
+    let refused = SeenSilence::Refused { code: "forbidden".into(), why: "no".into() };
+    let mut seen = silent(&[1], &refused);
+    for node in &mut seen.nodes[1..] {
+        let looks = node.looks.as_mut().expect("it answers");
+        looks.iter_mut().for_each(|look| look.said.status.leader = Some(SeenNames { id: 1 }));
+    }
+    is(&seen, Severity::Error, "refused", &[1]);
+    seen.nodes[0].looks = Ok([look(2, 0), look(2, 1)].map(|look| NodeLook {
+        said: Sample { status: SeenStatus { node: SeenNames { id: 1 }, ..look.said.status }, ..look.said },
+        ..look
+    }));
+    assert_eq!(abouts(&seen), ["no_leader"], "it answers, and says that it does not lead");
+}
+
+#[test]
+fn a_refusal_between_nodes_is_not_for_want_of_a_token() {
+    let refused = SeenSilence::Refused { code: "unauthorized".into(), why: "no".into() };
+    assert!(only(&asked_by(1, silent(&[2], &refused))).next.contains("admin_token"));
 }
 
 #[test]

@@ -58,7 +58,7 @@ mod snapshots;
 mod transport;
 mod view;
 
-pub use crate::replica::{Granted, HeldBy, LeaseTimes};
+pub use crate::replica::{Granted, HeldBy, LeaseTime, LeaseTimes};
 pub use answers::decode;
 pub use end::End;
 pub use handle::{Handle, Tokens};
@@ -70,7 +70,7 @@ pub use run::{DiskWords, StartError, Started, start};
 pub use setup::{Directory, KnownMembers, Member, Notices, Setup, Tls, Wall};
 pub use shown::{Explained, HeirShown, Measures, Pulse, Remark};
 pub use snapshots::Schedule;
-pub use transport::{Stranger, greet};
+pub use transport::{Stranger, cause, greet};
 
 /// Returns this machine's wall clock, for display.
 pub fn wall_time() -> crate::types::WallTime {

@@ -207,16 +207,13 @@ async fn a_role_tells_how_it_is_held() {
             .posted(node, &format!("/v1/roles/r/hold?instance_id=ann&ttl_ms={ttl_ms}"))
             .await
             .expect("a stream");
-        stream.event().await;
+        let token = stream.event().await["token"].clone();
         held_by(2, "stream", Some(node)).await;
         why_says(&cluster, 3, &["role/r"], &[&format!("by a stream at node-{node}.")]).await;
         let local =
             cluster.answer(node, Call::get("/v1/explain/roles/r?level=local")).await.expect(200).json();
-        assert_eq!(
-            (&local["held_here"]["by"], &local["held_by"]),
-            (&json!("stream"), &Value::Null),
-            "{local}"
-        );
+        assert_eq!(local["streams"], json!([{"token": token, "tie": null}]), "{local}");
+        assert_eq!((&local["node"], &local["held_by"]), (&json!(node), &Value::Null), "{local}");
         drop(stream);
         let token = grant(cluster.answer(1, patient("r", "bob", json!({"ttl_ms": ttl_ms}))).await);
         held_by(1, "calls", None).await;
@@ -233,14 +230,58 @@ async fn a_role_tells_how_it_is_held() {
     }
 }
 
+/// The explanation of the role `r`, once it says this about how the role is held.
+async fn is_held(cluster: &Cluster, held_by: Value) {
+    watch_for("it tells how the role is held", async || {
+        let told = cluster.answer(2, Call::get("/v1/explain/roles/r")).await.expect(200).json();
+        if told["held_by"] == held_by { Ok(()) } else { Err(told.to_string()) }
+    })
+    .await;
+}
+
+fn calls() -> Value {
+    json!({"by": "calls", "node": null})
+}
+
+#[tokio::test]
+async fn only_the_newest_tie_counts_and_only_while_its_holder_names_it() {
+    let cluster = Cluster::of(3).await;
+    let ttl_ms = 3_600_000;
+    let token = grant(cluster.answer(1, acquire("r", "ann", json!({"ttl_ms": ttl_ms}))).await);
+    let tie = async |node: u32, tie: u64| {
+        let path =
+            format!("/v1/roles/r/tie?instance_id=ann&token={token}&tie={tie}&ttl_ms={ttl_ms}&grace_ms=0");
+        let mut stream = cluster.posted(node, &path).await.expect("a stream");
+        stream.event().await;
+        stream
+    };
+    let tied = |node: u32| json!({"by": "tie", "node": {"id": node, "name": format!("node-{node}")}});
+    let old = tie(1, 1).await;
+    is_held(&cluster, tied(1)).await;
+    let new = tie(3, 2).await;
+    is_held(&cluster, tied(3)).await;
+    let renew = Call::post("/v1/roles/r/renew").json(&json!({"instance_id": "ann", "token": token}));
+    cluster.answer(2, renew).await.expect(200);
+    is_held(&cluster, calls()).await;
+    let newest = tie(2, 3).await;
+    is_held(&cluster, tied(2)).await;
+    // A new leader does not know of the tie until the holder names it again.
+    let leader = cluster.leader().await;
+    let heir = cluster.others(leader)[0];
+    cluster.answer(2, Call::post("/elect").json(&json!({"node_idx": heir}))).await.expect(200);
+    is_held(&cluster, calls()).await;
+    drop((old, new, newest));
+}
+
 #[tokio::test]
 async fn how_a_role_is_held_is_not_known_while_a_node_does_not_answer() {
     let cluster = Cluster::of(3).await;
     grant(cluster.answer(1, acquire("r", "ann", json!({"ttl_ms": 3_600_000}))).await);
+    is_held(&cluster, calls()).await;
     let leader = cluster.leader().await;
-    cluster.kill9(cluster.others(leader)[0]);
-    let told = cluster.answer(leader, Call::get("/v1/explain/roles/r")).await.expect(200).json();
-    assert_eq!((&told["holder"]["instance_id"], &told["held_by"]), (&json!("ann"), &Value::Null), "{told}");
+    let other = cluster.others(leader).into_iter().find(|id| *id != 2).expect("another node");
+    cluster.kill9(other);
+    is_held(&cluster, Value::Null).await;
 }
 
 #[tokio::test]

@@ -46,8 +46,8 @@ pub use greeting::{Stranger, greet};
 use link::Link;
 pub use link::{Packed, TransferKind, TransferPermit};
 pub use log::LogPacket;
-pub use post::Arrived;
 use post::Clients;
+pub use post::{Arrived, cause};
 
 /// The maximum number of messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;

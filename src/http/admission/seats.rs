@@ -73,8 +73,8 @@ impl Class {
         }
         Some(match (method, path) {
             (_, "/v1/backup" | "/v1/restore") => Class::Orders,
-            // They ask all other nodes, and their answers may be large.
-            (&Method::GET | &Method::HEAD, "/v1/explain/leader" | "/v1/explain/health") => Class::Lists,
+            // It asks all other nodes, and its answer may be large.
+            (&Method::GET | &Method::HEAD, "/v1/explain/leader") => Class::Lists,
             (&Method::GET | &Method::HEAD, _) if is_list(path) => Class::Lists,
             (&Method::GET | &Method::HEAD, _) => Class::Reads,
             (&Method::POST, "/heartbeat" | "/hearbeat" | "/declare_capability" | "/is_leader") => {

@@ -7,40 +7,64 @@ import { ago, bytes, clock, h, refresh, seconds, table } from "./dom.js";
 import { leading, sentence } from "./why.js";
 
 const SAMPLE_EVERY = 1000;
-const EXAMINE_EVERY = 5000;
+const EXAMINE_EVERY = 10_000;
+const EXAMINE_SOON = 2000;
 // The node asks all others twice, for at most three seconds each.
 const PATIENCE = 8000;
+const OLD_EXAMINATION_MS = 20_000;
 const SEVERITIES = { error: "bad", warning: "warn", note: "faint" };
 
-// What the node has found out by asking all others, and when.
+// What the node has found out by asking all others, when, and why the last examination failed.
 let examined = null;
 let examinedAt = 0;
+let failed = null;
 let begunAt = 0;
+let begunFor = "";
 let examining = false;
 
-// An examination takes longer than the page may wait for its other figures. If it fails, the page shows how old the last one is.
-async function examine() {
-  if (examining || Date.now() - begunAt < EXAMINE_EVERY) return;
-  [examining, begunAt] = [true, Date.now()];
+// An examination takes longer than the page may wait for its other figures. A new leader and a node that falls silent are a reason for another.
+async function examine({ status, explained }) {
+  const now = JSON.stringify([status.leader?.id, explained?.silent.map((one) => one.id), status.service_down]);
+  if (examining || Date.now() - begunAt < (now === begunFor ? EXAMINE_EVERY : EXAMINE_SOON)) return;
+  [examining, begunAt, begunFor] = [true, Date.now(), now];
   try {
     examined = await get("/v1/explain/health", { patience: PATIENCE });
-    examinedAt = Date.now();
-  } catch { /* the next one may succeed */ }
+    [examinedAt, failed] = [Date.now(), null];
+  } catch (error) {
+    failed = error.message;
+  }
   examining = false;
 }
 
 const told = (id) => examined?.nodes.find((node) => node.id === id);
 
-// The problems, the worst first: each is a class, a sentence, and what to type.
+// The problems, the worst first: each is a class, a sentence, and what to type. The status and the journals are newer than the examination.
 function findings({ status, explained }) {
   const name = (id) => told(id)?.name ?? `node ${id}`;
-  const found = (examined?.findings ?? []).map(({ severity, nodes, text, next }) => [SEVERITIES[severity], `${nodes.length ? `${nodes.map(name).join(", ")}: ` : ""}${text}.`, next]);
-  if (!status.leader && !examined?.findings.some((one) => one.about === "no_leader")) found.unshift(["bad", "There is no leader."]);
-  if (!examined) for (const one of explained?.silent ?? []) found.push(["bad", `${one.name} does not answer: ${one.why}.`]);
+  const over = { no_leader: status.leader, service_down: !status.service_down };
+  const known = (examined?.findings ?? []).filter((one) => !over[one.about]);
+  const found = known.map(({ severity, nodes, text, next }) => [SEVERITIES[severity], `${nodes.length ? `${nodes.map(name).join(", ")}: ` : ""}${text}.`, next]);
+  const has = (about) => known.some((one) => one.about === about);
+  for (const one of explained?.silent ?? []) {
+    if (told(one.id)?.answers !== false) found.unshift(["bad", `${one.name} does not answer: ${one.why}.`]);
+  }
+  if (!status.leader && !has("no_leader")) found.unshift(["bad", "There is no leader."]);
+  if (status.service_down && !has("service_down")) found.push(["warn", "Client writes are stopped by an operator.", "eldest service up"]);
+  if (status.remark && !isFresh()) found.push(["warn", `${status.node.name}: ${status.remark}.`]);
   for (const one of explained?.as_seen ?? []) {
     if (one.journal_lost) found.push(["warn", `${one.name} has lost its journal.`]);
   }
   return found;
+}
+
+const isFresh = () => examined && Date.now() - examinedAt < OLD_EXAMINATION_MS;
+
+// How far the list of problems can be relied on.
+function reliance(found) {
+  if (failed) return h("p", { class: "warn" }, `${examined ? `As of ${clock(examinedAt)}: the` : "The"} node could not find out what is wrong: ${failed}`);
+  if (!examined) return h("p", { class: "faint" }, "Asking all nodes what is wrong.");
+  if (!isFresh()) return h("p", { class: "warn" }, `As of ${clock(examinedAt)}.`);
+  return found.length ? "" : h("p", { class: "faint" }, "Nothing is wrong.");
 }
 
 // The number of nodes that may still fail, as a sentence.
@@ -61,11 +85,9 @@ function spare({ status, explained }) {
 function health(state) {
   const [kind, text] = spare(state) ?? (state.status.mode === "available" && state.explained ? ["good", "In available mode each side goes on by itself."] : ["faint", "…"]);
   const found = findings(state);
-  const rest = !examined ? "Asking all nodes what is wrong." : found.length ? "" : "Nothing is wrong.";
   return h("section", { class: "card", "aria-label": "Health" }, h("h3", {}, "Health"), h("p", { class: kind }, text),
     h("ul", {}, found.map(([kind, text, next]) => h("li", {}, h("span", { class: kind }, text), next ? h("p", { class: "faint" }, "Next: ", h("code", {}, next)) : ""))),
-    rest ? h("p", { class: "faint" }, rest) : "",
-    examined && Date.now() - examinedAt > OLD_MS ? h("p", { class: "warn" }, `As of ${clock(examinedAt)}: the node has not found out more since.`) : "");
+    reliance(found));
 }
 
 // The nodes are asked every three seconds.
@@ -154,7 +176,7 @@ export function overview() {
     async load() {
       draw();
       if (!cluster.status || cluster.trouble) return;
-      examine().then(draw);
+      examine(cluster).then(draw);
       if (Date.now() - sampled < SAMPLE_EVERY) return;
       sampled = Date.now();
       // A value that cannot be measured is shown as unknown.

@@ -30,7 +30,7 @@ function facts(role, { holder, held_by: held }) {
       fact("Fencing token", h("code", {}, String(role.token))),
       fact("Lease", lease(role)),
       fact("Held since", ago(role.acquired_at)),
-      fact("How it is held", held && holder?.token === role.token ? WAYS[held.by](held.node) : "not known: a node that may serve its stream does not answer")),
+      fact("How it is held", held && holder?.token === role.token ? WAYS[held.by](held.node) : "not known: not every node has said whether it serves a stream of the holder")),
     leader.metadata === null ? "" : [h("h4", {}, "Metadata"), h("pre", {}, JSON.stringify(leader.metadata, null, 2))],
     h("p", { class: "faint" }, "A resource that the role protects should refuse tokens below this one."),
   ];

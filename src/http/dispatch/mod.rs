@@ -23,7 +23,7 @@ mod write;
 
 pub use chunk::{Decided, decide};
 pub use leader::{Settled, at_leader, settle};
-pub use others::{Question, Said, SilenceKind, ask_others};
+pub use others::{Question, Said, Silence, SilenceKind, ask_others};
 pub use pipeline::Pipeline;
 pub use read::{COMMON, LeaseRead, Page, list, read, read_leases};
 pub use write::{granted, set_record, write, write_with};

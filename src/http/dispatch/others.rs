@@ -10,9 +10,10 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::join_all;
+use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use crate::driver::Member;
+use crate::driver::{Member, cause};
 use crate::http::admission::Origin;
 use crate::http::answer::JSON;
 use crate::http::request::{Context, FORWARDED, say_origin};
@@ -45,15 +46,27 @@ pub struct Silence {
     pub is_open: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SilenceKind {
     /// No connection was made.
     NotReached,
-    /// There is a connection, as far as is known, and no answer on it.
+    /// The call was sent, perhaps on a connection of before, and no answer has come.
     NoAnswer,
-    Refused(StatusCode),
-    /// The answer breaks off, or is too long.
+    /// The node refused the call, with the code and the detail of its problem.
+    Refused { code: String, detail: String },
+    /// The answer breaks off, is too long, or is not that of a node.
     Unusable,
+}
+
+/// The characters of a refusal that are shown. Another server may say anything.
+const SAID_MOST: usize = 500;
+
+/// The part of a problem that says why.
+#[derive(Deserialize)]
+struct Refusal {
+    code: String,
+    #[serde(default)]
+    detail: String,
 }
 
 impl Silence {
@@ -71,7 +84,8 @@ impl Silence {
 pub struct Said {
     pub member: Member,
     pub answer: Result<Bytes, Silence>,
-    pub took: Duration,
+    /// When the answer was there, or the node was given up.
+    pub at: Instant,
 }
 
 /// Asks each other node. `head` has further headers for each node.
@@ -80,7 +94,6 @@ pub async fn ask_others(
     question: &Question<'_>,
     head: impl Fn(NodeId, &mut HeaderMap),
 ) -> Vec<Said> {
-    let began = Instant::now();
     let calls = context.setup.others().into_iter().map(|member| {
         let mut headers = HeaderMap::new();
         head(member.id, &mut headers);
@@ -92,7 +105,7 @@ pub async fn ask_others(
                     Err(Silence::open(SilenceKind::NoAnswer, why))
                 }
             };
-            Said { member, answer, took: began.elapsed() }
+            Said { member, answer, at: Instant::now() }
         }
     });
     join_all(calls).await
@@ -130,13 +143,10 @@ async fn call(
         sending = sending.header(CONTENT_TYPE, JSON).body(body.clone());
     }
     let mut response = sending.send().await.map_err(|error| match error.is_connect() {
-        true => Silence::over(SilenceKind::NotReached, "cannot connect to it"),
+        true => Silence::over(SilenceKind::NotReached, format!("cannot connect to it: {}", cause(&error))),
         false => Silence::open(SilenceKind::NoAnswer, "its answer did not arrive"),
     })?;
     let status = response.status();
-    if status != StatusCode::OK {
-        return Err(Silence::over(SilenceKind::Refused(status), format!("it answered {}", status.as_u16())));
-    }
     let mut answer = BytesMut::new();
     // The node has answered, so the call is over there, even if this node cannot read the answer.
     let broken = |_| Silence::over(SilenceKind::Unusable, "its answer broke off");
@@ -150,5 +160,17 @@ async fn call(
             ));
         }
     }
-    Ok(answer.freeze())
+    if status == StatusCode::OK {
+        return Ok(answer.freeze());
+    }
+    Err(match serde_json::from_slice(&answer) {
+        Ok(Refusal { code, detail }) => {
+            let short =
+                |text: String| text.chars().filter(|c| !c.is_control()).take(SAID_MOST).collect::<String>();
+            let (code, detail) = (short(code), short(detail));
+            let why = format!("it answered {} {code}", status.as_u16());
+            Silence::over(SilenceKind::Refused { code, detail }, why)
+        }
+        Err(_) => Silence::over(SilenceKind::Unusable, format!("it answered {}", status.as_u16())),
+    })
 }

@@ -10,8 +10,8 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response};
 
 use super::leader::at_leader;
-use crate::driver::LeaseTimes;
 use crate::driver::handle::{Level, View};
+use crate::driver::{LeaseTime, LeaseTimes};
 use crate::http::answer::lease::KnownLease;
 use crate::http::answer::{self, AGE, Answer, CallFailure, Problem};
 use crate::http::request::{CallKind, ClientRequest, Context};
@@ -128,7 +128,7 @@ fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<KnownLease> {
     match times {
         None => vec![KnownLease::default(); page.names.len()],
         Some(LeaseTimes { wall, times }) => {
-            let known = |(left, waiting)| KnownLease { left, waiting: Some(waiting), wall };
+            let known = |LeaseTime { left, waiting, .. }| KnownLease { left, waiting: Some(waiting), wall };
             times.into_iter().map(known).collect()
         }
     }

@@ -51,6 +51,9 @@ const HOLDS_MOST: usize = 12_000;
 /// (`driver::replies`).
 const STREAMS_MOST: usize = 64;
 
+/// The maximum number of examinations at a time. Each makes two calls to each other node, and takes some seconds.
+const EXAMINATIONS_MOST: usize = 16;
+
 /// The time that a call waits without a leader. A failover takes some milliseconds, or the time until a death is certain. A client is
 /// refused rather than kept waiting longer than its own pause before a retry.
 /// A planned hand-over may be waited for longer: it ends within a window, one way or the other (P18).
@@ -100,6 +103,8 @@ pub struct Context {
     pub farewells: watch::Sender<()>,
     /// Command streams that clients have open.
     pub streams: Arc<Places>,
+    /// Examinations of the whole cluster.
+    pub examinations: Arc<Places>,
     pub readers: Arc<Places>,
     pub listeners: Arc<Places>,
     /// The client for calls that another node answers.
@@ -145,6 +150,7 @@ impl Context {
             holders: Arc::default(),
             farewells: watch::Sender::new(()),
             streams: places("streams of commands at this node", STREAMS_MOST),
+            examinations: places("examinations of the cluster at this node", EXAMINATIONS_MOST),
             readers: places("readers of the feed of this node", READERS_MOST),
             listeners: places("listeners of the channels of this node", LISTENERS_MOST),
             traffic: Traffic::default(),

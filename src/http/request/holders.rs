@@ -8,20 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::types::Text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HeldBy {
-    /// The node renews the lease while the stream is open.
-    Stream,
-    /// The holder renews the lease, which ends with the connection.
-    Tie,
-    /// The holder renews the lease, and no node has a stream of it.
-    Calls,
+pub struct HoldingStream {
+    pub token: u64,
+    /// The number of the connection, if the holder renews the lease itself and has tied it to the stream. The lease ends with the stream
+    /// only if the leader knows this number as the newest. None if the node renews the lease while the stream is open.
+    pub tie: Option<u64>,
 }
 
-/// The open streams, by role, each with the token of its lease. The places for streams bound their number.
+/// The open streams, by role. The places for streams bound their number.
 #[derive(Debug, Default)]
 pub struct HoldersHere {
-    open: Mutex<BTreeMap<Text, Vec<(u64, HeldBy)>>>,
+    open: Mutex<BTreeMap<Text, Vec<HoldingStream>>>,
 }
 
 /// A stream is open for as long as this exists.
@@ -29,22 +26,20 @@ pub struct HoldersHere {
 pub struct HolderHere {
     holders: Arc<HoldersHere>,
     role: Text,
-    token: u64,
-    by: HeldBy,
+    stream: HoldingStream,
 }
 
 impl HoldersHere {
-    pub fn enter(self: &Arc<HoldersHere>, role: Text, token: u64, by: HeldBy) -> HolderHere {
-        self.open().entry(role.clone()).or_default().push((token, by));
-        HolderHere { holders: self.clone(), role, token, by }
+    pub fn enter(self: &Arc<HoldersHere>, role: Text, stream: HoldingStream) -> HolderHere {
+        self.open().entry(role.clone()).or_default().push(stream);
+        HolderHere { holders: self.clone(), role, stream }
     }
 
-    /// Returns the stream with the newest token of the role.
-    pub fn newest(&self, role: &Text) -> Option<(u64, HeldBy)> {
-        self.open().get(role)?.iter().copied().max_by_key(|(token, _)| *token)
+    pub fn of(&self, role: &Text) -> Vec<HoldingStream> {
+        self.open().get(role).cloned().unwrap_or_default()
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<Text, Vec<(u64, HeldBy)>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<Text, Vec<HoldingStream>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,7 +48,7 @@ impl Drop for HolderHere {
     fn drop(&mut self) {
         let mut open = self.holders.open();
         let Some(streams) = open.get_mut(&self.role) else { return };
-        if let Some(place) = streams.iter().position(|stream| *stream == (self.token, self.by)) {
+        if let Some(place) = streams.iter().position(|stream| *stream == self.stream) {
             streams.swap_remove(place);
         }
         if streams.is_empty() {
@@ -67,18 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stream_is_known_by_role_and_token_until_it_ends() {
+    fn each_stream_is_known_by_its_role_until_it_ends() {
         let holders = Arc::new(HoldersHere::default());
         let role = Text::from("r");
-        let (old, new) =
-            (holders.enter(role.clone(), 4, HeldBy::Stream), holders.enter(role.clone(), 5, HeldBy::Tie));
-        let again = holders.enter(role.clone(), 5, HeldBy::Tie);
-        assert_eq!((holders.newest(&role), holders.newest(&Text::from("s"))), (Some((5, HeldBy::Tie)), None));
-        drop(again);
-        assert_eq!(holders.newest(&role), Some((5, HeldBy::Tie)));
-        drop(new);
-        assert_eq!(holders.newest(&role), Some((4, HeldBy::Stream)));
-        drop(old);
+        let (held, tied) = (HoldingStream { token: 4, tie: None }, HoldingStream { token: 5, tie: Some(1) });
+        let entries = [held, tied, tied].map(|stream| holders.enter(role.clone(), stream));
+        assert_eq!((holders.of(&role), holders.of(&Text::from("s"))), (vec![held, tied, tied], Vec::new()));
+        let [first, second, third] = entries;
+        drop(second);
+        assert_eq!(holders.of(&role), [held, tied]);
+        drop((first, third));
         assert!(holders.open().is_empty());
     }
 }

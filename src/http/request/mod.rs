@@ -28,7 +28,7 @@ pub use context::{Context, FAREWELL};
 pub use headers::{
     FIRST_LINE, Fresh, IDEMPOTENCY_KEY, IF_ROLE, KeyOwner, SECRET, condition, freshness, holder, no_holder,
 };
-pub use holders::{HeldBy, HolderHere};
+pub use holders::{HolderHere, HoldingStream};
 pub use lines::{CHUNK_LINES, Chunk, Commands};
 pub use origin::{FORWARDED, GivesBack, origin, say_origin, say_stamp, stamp};
 pub use web::{Web, allow, host, is_preflight, preflight};

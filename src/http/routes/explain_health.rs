@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use tokio::time::{Instant, sleep};
+use futures_util::future::join_all;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::explain::{question, unreadable};
 use super::health;
 use crate::doctor::{Node, NodeLook, Sample, Seen, SeenEnding, SeenSilence, json, judge};
 use crate::driver::handle::Level;
 use crate::driver::{Member, wall_time};
-use crate::http::answer::{self, Answer, CallFailure};
-use crate::http::dispatch::{Said, SilenceKind, ask_others};
+use crate::http::answer::{self, Answer, CallFailure, Code};
+use crate::http::dispatch::{Said, Silence, SilenceKind, ask_others};
 use crate::http::request::{ClientRequest, Context};
 use crate::store::TokenView;
 use crate::types::WallTime;
@@ -35,17 +36,21 @@ type Looks = BTreeMap<u32, Result<NodeLook, SeenSilence>>;
 
 pub async fn health(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
+    let _place = context.examinations.take(request.sharers())?;
     let clock = AskerClock { began: Instant::now(), wall: wall_time() };
     let mut first = look(&context, &request, &clock).await?;
     sleep(BETWEEN).await;
     let mut second = look(&context, &request, &clock).await?;
+    // The token may have been revoked meanwhile.
+    context.is_still_let_in(request.principal())?;
     let known = context.setup.known();
     let nodes = known.members.iter().filter_map(|member| {
         let Member { id, name, votes, .. } = member;
         // A node that joins or leaves between the two looks is not judged.
         let looks = match (first.remove(&id.0)?, second.remove(&id.0)?) {
             (Ok(first), Ok(second)) => Ok([first, second]),
-            (Err(silence), _) | (_, Err(silence)) => Err(silence),
+            // The second look is newer, and its connection too.
+            (_, Err(silence)) | (Err(silence), _) => Err(silence),
         };
         Some(Node { id: id.0, name: name.clone(), url: context.setup.url(member), votes: *votes, looks })
     });
@@ -60,27 +65,41 @@ async fn look(context: &Context, request: &ClientRequest, clock: &AskerClock) ->
     let question = question(request, "/v1/diagnostics", within);
     let sent_us = clock.now_us();
     let (own, others) = tokio::join!(own(context, request, clock), ask_others(context, &question, |_, _| ()));
-    let others = others.into_iter().map(|Said { member, answer, took }| {
-        let answer = answer.map_err(|silence| {
-            let why = silence.why;
-            match silence.kind {
-                SilenceKind::NotReached => SeenSilence::NotReached { why },
-                SilenceKind::NoAnswer => SeenSilence::NoAnswer { why },
-                SilenceKind::Refused(StatusCode::NOT_FOUND) => SeenSilence::Older,
-                SilenceKind::Refused(status) => SeenSilence::Refused { code: code(status), why },
-                SilenceKind::Unusable => SeenSilence::Strange { why },
-            }
-        });
-        let look = answer.and_then(|bytes| {
-            let said = serde_json::from_slice(&bytes);
-            let said = said.map_err(|error| SeenSilence::Strange { why: unreadable(&error).to_string() })?;
-            Ok(NodeLook { said, sent_us, heard_us: sent_us.saturating_add(micros(took)) })
-        });
+    let others = others.into_iter().map(async |Said { member, answer, at }| {
+        let look = match answer {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(|said| NodeLook { said, sent_us, heard_us: clock.us_at(at) })
+                .map_err(|error| SeenSilence::Strange { why: unreadable(&error).to_string() }),
+            Err(silence) => Err(silent(context, &member, silence).await),
+        };
         (member.id.0, look)
     });
-    let mut looks: Looks = others.collect();
+    let mut looks: Looks = join_all(others).await.into_iter().collect();
     looks.insert(context.me().0, own?);
     Ok(looks)
+}
+
+async fn silent(context: &Context, member: &Member, silence: Silence) -> SeenSilence {
+    let why = silence.why;
+    match silence.kind {
+        SilenceKind::NotReached => SeenSilence::NotReached { why },
+        SilenceKind::NoAnswer => match takes_connections(context, member).await {
+            true => SeenSilence::NoAnswer { why },
+            false => SeenSilence::NotReached { why },
+        },
+        SilenceKind::Refused { code, .. } if code == Code::NotFound.name() => SeenSilence::Older,
+        SilenceKind::Refused { code, detail } => SeenSilence::Refused { code, why: detail },
+        SilenceKind::Unusable => SeenSilence::Strange { why },
+    }
+}
+
+/// Whether a process still listens there. A call without an answer does not tell: its connection may have been opened long ago.
+async fn takes_connections(context: &Context, member: &Member) -> bool {
+    let dial = TcpStream::connect((member.host.as_str(), member.port));
+    let dialled = context.setup.wall.pass(member.id, context.dial_timeout(), dial);
+    timeout(context.dial_timeout().min(WITHIN_MOST), dialled)
+        .await
+        .is_ok_and(|dialled| dialled.is_some_and(|done| done.is_ok()))
 }
 
 async fn own(
@@ -94,15 +113,6 @@ async fn own(
     let said = said.and_then(serde_json::from_value::<Sample>);
     let look = said.map(|said| NodeLook { said, sent_us, heard_us });
     Ok(look.map_err(|error| SeenSilence::Strange { why: error.to_string() }))
-}
-
-/// The codes of refusals for want of a grant, as in the answers.
-fn code(status: StatusCode) -> String {
-    match status {
-        StatusCode::UNAUTHORIZED => "unauthorized".to_string(),
-        StatusCode::FORBIDDEN => "forbidden".to_string(),
-        status => status.as_u16().to_string(),
-    }
 }
 
 /// The tokens that expire, for a caller that may list them.
@@ -126,10 +136,11 @@ struct AskerClock {
 
 impl AskerClock {
     fn now_us(&self) -> u64 {
-        self.wall.0.saturating_add(micros(self.began.elapsed()))
+        self.us_at(Instant::now())
     }
-}
 
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    fn us_at(&self, at: Instant) -> u64 {
+        let passed = at.saturating_duration_since(self.began).as_micros();
+        self.wall.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
+    }
 }

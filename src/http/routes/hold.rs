@@ -33,7 +33,7 @@ use crate::driver::handle::{Denied, Leadership};
 use crate::http::admission::Place;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, Context, FAREWELL, HeldBy, HolderHere};
+use crate::http::request::{ClientRequest, Context, FAREWELL, HolderHere, HoldingStream};
 use crate::http::url::Query;
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
@@ -128,7 +128,7 @@ pub async fn hold(
         end: None,
         life: calls.context.handle.leadership(),
         farewell: calls.context.farewells.subscribe(),
-        _here: calls.context.holders.enter(calls.role.clone(), token, HeldBy::Stream),
+        _here: calls.context.holders.enter(calls.role.clone(), HoldingStream { token, tie: None }),
         calls,
         _place: place,
     };

@@ -29,7 +29,7 @@ use crate::driver::handle::Leadership;
 use crate::http::admission::{ConnectionTimeouts, Place};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, Context, HeldBy, HolderHere};
+use crate::http::request::{ClientRequest, Context, HolderHere, HoldingStream};
 use crate::http::url::Query;
 use crate::store::Tenure;
 use crate::types::{Span, Text};
@@ -96,7 +96,10 @@ pub async fn tie(
     });
     let tied = Tied {
         silence: stream::silence(&calls.context.limits),
-        _here: calls.context.holders.enter(calls.role.clone(), tenure.token, HeldBy::Tie),
+        _here: calls
+            .context
+            .holders
+            .enter(calls.role.clone(), HoldingStream { token: tenure.token, tie: tenure.tie }),
         calls,
         tenure,
         grace: Duration::from_millis(grace_ms),

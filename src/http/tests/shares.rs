@@ -48,8 +48,9 @@ const TIE: &str = "POST /v1/roles/r/tie?instance_id=a&token=1&tie=7";
 const ACQUIRE: &str = "POST /v1/roles/r/acquire";
 const WAIT: &str = "{\"instance_id\":\"a\",\"wait_ms\":1}";
 
-const BOUNDS: [Bound; 12] = [
+const BOUNDS: [Bound; 13] = [
     bound(|context, by| place(&context.readers, by), "GET /v1/feed", ""),
+    bound(|context, by| place(&context.examinations, by), "GET /v1/explain/health", ""),
     bound(|context, by| place(&context.listeners, by), "GET /v1/channels/a", ""),
     bound(|context, by| place(&context.holds, by), HOLD, ""),
     bound(|context, by| place(&context.holds, by), TIE, ""),

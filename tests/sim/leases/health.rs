@@ -49,7 +49,7 @@ impl World {
         let name = [LeaseName::Role(role.clone())];
         let times =
             host.replica.as_ref().and_then(|replica| replica.lease_times(host.clock.now(self.now), &name));
-        times.map_or(0, |times| times.times[0].1)
+        times.map_or(0, |times| times.times[0].waiting)
     }
 
     pub fn roles(&self) -> std::collections::BTreeSet<Text> {

@@ -28,7 +28,7 @@ fn ends_at(world: &World, role: &str) -> u64 {
     let now = host.clock.now(world.now);
     let times =
         host.replica.as_ref().and_then(|replica| replica.lease_times(now, &[LeaseName::Role(role.into())]));
-    let left = times.and_then(|times| times.times[0].0).unwrap_or_default();
+    let left = times.and_then(|times| times.times[0].left).unwrap_or_default();
     host.clock.truth_at(now.mono + left)
 }
 

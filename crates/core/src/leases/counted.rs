@@ -149,6 +149,10 @@ impl CountedLease {
         }
     }
 
+    pub fn tie(&self) -> Option<u64> {
+        self.tie
+    }
+
     /// The connection with this number has closed, and the holder is gone with it. The lease ends, but not before the end of
     /// promises that were made without a tie or by earlier leaders: to those the holder may have named another number.
     /// Returns false if the holder relies on another connection by now. This and `end_unheard_grants` are the only places

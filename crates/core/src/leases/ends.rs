@@ -201,6 +201,11 @@ impl Leases {
         }
     }
 
+    /// The connection that a lease ends with, by the number that its holder named.
+    pub fn tie(&self, name: &LeaseName) -> Option<u64> {
+        self.counted.get(name)?.tie()
+    }
+
     /// The time until this lease ends, if it is not renewed; zero if it is over and its end is not committed yet.
     pub fn left(&self, name: &LeaseName, now: Time) -> Option<Span> {
         self.counted.get(name).map(|counted| counted.end.since(now))

@@ -147,8 +147,17 @@ pub struct HeldBy {
 pub struct LeaseTimes {
     /// The leader's wall clock, for people.
     pub wall: WallTime,
-    /// For each lease, the time that it has left and the number of calls that wait for it.
-    pub times: Vec<(Option<Span>, usize)>,
+    pub times: Vec<LeaseTime>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeaseTime {
+    /// The time that the lease has left.
+    pub left: Option<Span>,
+    /// The number of calls that wait for it.
+    pub waiting: usize,
+    /// The connection that the lease ends with, by the number that its holder named.
+    pub tie: Option<u64>,
 }
 
 /// An opinion about a candidate. It is not a promise (P4).

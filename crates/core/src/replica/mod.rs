@@ -46,7 +46,8 @@ mod versions;
 mod wants;
 
 pub use answer::{
-    Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Opinion, ReadProof, Unheard, View, Whole, Written,
+    Answer, CatchUp, Denied, Granted, HeldBy, LeaseTime, LeaseTimes, Opinion, ReadProof, Unheard, View,
+    Whole, Written,
 };
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{

@@ -17,7 +17,7 @@ use crate::protocol::{
     Checkpoint, Event, Impasse, Input, IsLeader, Node, Output, Recovered, Roster, Settings, Verdict, Write,
 };
 use crate::store::Store;
-use crate::types::{Digest, Index, KeyedCall, LeaseName, NodeId, Now, Record, RequestId, Span, Text, Time};
+use crate::types::{Digest, Index, KeyedCall, LeaseName, NodeId, Now, Record, RequestId, Text, Time};
 
 /// Everything that a node begins with: its settings, and the data from its disk.
 #[derive(Clone, Debug)]
@@ -500,9 +500,9 @@ impl Replica {
         self.roles.waiting()
     }
 
-    /// The time that each lease has left, and the number of calls that wait for it. `None` on a node that does not lead.
+    /// What only the leader knows of these leases. `None` on a node that does not lead.
     pub fn lease_times(&self, now: Now, names: &[LeaseName]) -> Option<LeaseTimes> {
-        let times = |name: &LeaseName| -> (Option<Span>, usize) { self.roles.times(name, now.mono) };
+        let times = |name: &LeaseName| self.roles.times(name, now.mono);
         self.roles.leads().then(|| LeaseTimes { wall: now.wall, times: names.iter().map(times).collect() })
     }
 

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::leases::{Leases, Waiter, Waiters};
 use crate::protocol::mutant::{self, Mutant};
+use crate::replica::answer::LeaseTime;
 use crate::replica::io::{CallId, Out};
 use crate::replica::wants::{Acquiring, Renewing};
-use crate::types::{Epoch, LeaseName, Span, Text, Time};
+use crate::types::{Epoch, LeaseName, Text, Time};
 
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
@@ -78,13 +79,12 @@ impl Roles {
         self.turns.push_back(turn);
     }
 
-    /// The time that a lease has left, and the number of calls that wait for it.
-    pub fn times(&self, name: &LeaseName, now: Time) -> (Option<Span>, usize) {
+    pub fn times(&self, name: &LeaseName, now: Time) -> LeaseTime {
         let waiting = match name {
             LeaseName::Role(role) => self.waiters.count(role),
             LeaseName::Process(_) | LeaseName::Doc(_) => 0,
         };
-        (self.leases.left(name, now), waiting)
+        LeaseTime { left: self.leases.left(name, now), waiting, tie: self.leases.tie(name) }
     }
 
     /// The first callers that wait for a role, in the order in which they would get it: each instance and its priority.
