@@ -168,7 +168,7 @@ pub struct SeenEnding {
 
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The node that has asked. None if a program on a machine of its own has.
+    /// The node that has asked. None if the asker is a program on another machine.
     pub asker: Option<u32>,
     pub nodes: Vec<Node>,
     pub tokens: Vec<SeenEnding>,

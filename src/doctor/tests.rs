@@ -483,7 +483,7 @@ fn what_the_asker_does_not_reach_and_another_node_hears_is_a_link() {
         is(&seen, Severity::Error, "down", &[3]);
     }
     assert_eq!(abouts(&witness(Some(499), Some("another cluster".into()))), ["trouble", "down"]);
-    // A program on another machine is no node, and its links are nobody's trouble.
+    // The links of a program on another machine are no part of the cluster.
     is(&Seen { asker: None, ..witness(Some(499), None) }, Severity::Error, "down", &[3]);
     // The node itself says that it does not reach a node which has answered it.
     assert_eq!(judge(&asked_by(2, with(2, |said| said.status.members[2].reachable = false))), []);

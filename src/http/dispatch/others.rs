@@ -79,7 +79,7 @@ impl Silence {
     }
 }
 
-/// What came of asking one node.
+/// The answer of one node, or why there is none.
 #[derive(Debug)]
 pub struct Said {
     pub member: Member,

@@ -1,4 +1,4 @@
-//! What is wrong with the cluster, as far as this node learns from all others: the findings of `eldest doctor` (P58).
+//! The findings of `eldest doctor`, as this node sees the others (P58).
 //!
 //! The node asks each other node twice, and itself, with the credentials of the caller. So an answer takes a second longer than the
 //! slowest node, and only a caller that may see the status of all nodes learns of them.

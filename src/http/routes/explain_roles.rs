@@ -26,7 +26,7 @@ const ROLES: &str = "/v1/explain/roles/";
 /// The first callers in the waiter queue; `waiting` has the number of all.
 const WAITERS_SHOWN: usize = 100;
 
-/// What the caller wants to know of another node.
+/// The answer of another node: the streams that it serves for the role.
 #[derive(Deserialize)]
 struct There {
     node: u32,
@@ -71,7 +71,7 @@ async fn by_leader(
     Ok(answer::data(&told))
 }
 
-/// What every node knows of the role.
+/// The part of the answer that every node can give.
 async fn shown(context: &Context, view: &View, name: &Text) -> Value {
     let turns = context.handle.turns(name.clone()).await;
     let turns: Vec<Value> = turns.iter().map(|line| turn_shown(line)).collect();
