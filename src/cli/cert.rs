@@ -38,6 +38,7 @@ pub struct CertArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Create a CA, and a certificate for each node of a topology
+    #[command(after_help = "Example:\n  eldest cert init --topology topology.json --dir certs")]
     Init {
         #[command(flatten)]
         of: Of,
@@ -45,6 +46,7 @@ enum What {
         into: Into,
     },
     /// Issue or reissue a certificate for one node
+    #[command(after_help = "Example:\n  eldest cert node 4 --topology topology.json --dir certs")]
     Node {
         /// Its id in the topology
         id: u32,
@@ -57,6 +59,7 @@ enum What {
         into: Into,
     },
     /// Issue a certificate for a client
+    #[command(after_help = "Example:\n  eldest cert client backup --dir certs")]
     Client {
         /// Name of the client
         name: String,
@@ -64,6 +67,7 @@ enum What {
         into: Into,
     },
     /// Print the owner, names and expiry of a certificate
+    #[command(after_help = "Example:\n  eldest cert show certs/node-1.crt")]
     Show {
         /// A certificate in PEM
         file: PathBuf,

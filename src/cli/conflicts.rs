@@ -34,8 +34,10 @@ pub struct ConflictsArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// List conflicts, ordered by id
+    #[command(after_help = "Example:\n  eldest conflicts list --kind doc --prefix app/")]
     List(list::ConflictListArgs),
     /// Show one conflict in full
+    #[command(after_help = "Example:\n  eldest conflicts show doc:app/config:8.2@41")]
     Show {
         /// Conflict id, as shown by `list`
         id: String,
@@ -45,6 +47,7 @@ enum Order {
         target: Target,
     },
     /// Restore the value that lost, in place of the current one
+    #[command(after_help = "Example:\n  eldest conflicts apply doc:app/config:8.2@41")]
     Apply {
         /// Conflict id, as shown by `list`
         id: String,
@@ -54,6 +57,9 @@ enum Order {
         target: Target,
     },
     /// Delete one or more values that lost
+    #[command(
+        after_help = "Examples:\n  eldest conflicts drop doc:app/config:8.2@41\n  eldest conflicts drop --all --kind doc --prefix app/"
+    )]
     Drop {
         /// Conflict id, as shown by `list`
         #[arg(required_unless_present = "all", conflicts_with = "all")]

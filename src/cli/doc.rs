@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::{Out, print};
 use super::output::Output;
-use super::pages::{all, cell, with_query};
+use super::pages::{Listing, Reading, all, cell, with_query};
 use super::span::span;
 use super::table::Table;
 use crate::client::{DocumentRow, Method, Page, Request, encoded};
@@ -24,6 +23,7 @@ Example:
   eldest doc get app/config --rev | jq -r .rev
   eldest doc put app/config '{\"replicas\": 5}' --if-rev 12
   eldest doc put app/config @config.json
+  eldest doc put app/motd --text 'Back at 5.'
   eldest doc put sessions/7 '\"ann\"' --ttl 30s
   eldest doc renew sessions/7
   eldest doc put queue '[]' --if-role broker --role-token 1767323045000000
@@ -39,19 +39,34 @@ pub struct DocArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Print a document
+    #[command(
+        after_help = "Examples:\n  eldest doc get app/config\n  eldest doc get app/config --rev --level local"
+    )]
     Get {
         key: String,
         /// Also print its key and revision
         #[arg(long)]
         rev: bool,
         #[command(flatten)]
+        reading: Reading,
+        #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Write a document, and print its revision
+    #[command(after_help = "\
+Examples:
+  eldest doc put app/config '{\"replicas\": 3}' --if-absent
+  eldest doc put app/config @config.json
+  eldest doc put sessions/7 ann --text --ttl 30s")]
     Put {
         key: String,
         /// JSON; @FILE reads a file, - reads standard input
         value: String,
+        /// Store the value as text, whatever it looks like; @FILE and - are read all the same
+        #[arg(long)]
+        text: bool,
         /// Require that the document has this revision
         #[arg(long, conflicts_with = "if_absent")]
         if_rev: Option<String>,
@@ -68,6 +83,7 @@ enum Order {
         target: Target,
     },
     /// Renew a document with a ttl
+    #[command(after_help = "Example:\n  eldest doc renew sessions/7")]
     Renew {
         key: String,
         #[command(flatten)]
@@ -76,6 +92,7 @@ enum Order {
         target: Target,
     },
     /// Delete a document
+    #[command(after_help = "Example:\n  eldest doc delete app/config")]
     Delete {
         key: String,
         /// Require that the document has this revision
@@ -89,10 +106,15 @@ enum Order {
         target: Target,
     },
     /// List documents, ordered by key
+    #[command(
+        after_help = "Examples:\n  eldest doc list --prefix app/\n  eldest doc list --limit 100 --output jsonl"
+    )]
     List {
         /// Show only keys with this prefix
         #[arg(long)]
         prefix: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
@@ -154,11 +176,15 @@ impl Ends {
 
 pub async fn run(args: &DocArgs) -> Result<(), Failure> {
     match &args.order {
-        Order::Get { key, rev: false, target } => get(target, key).await,
-        Order::Get { key, rev: true, target } => get_with_rev(target, key).await,
-        Order::Put { key, value, if_rev, if_absent, holder, ends, output, target } => {
+        Order::Get { key, rev, reading, output, target } => {
+            let shown =
+                if *rev { with_rev(target, key, reading).await } else { value(target, key, reading).await };
+            output.text(&shown?)
+        }
+        Order::Put { key, value, text, if_rev, if_absent, holder, ends, output, target } => {
+            let value = value_of(value, *text)?;
             let members = holder.members() + &ends.members();
-            let done = put(target, key, value, if_rev.as_deref(), *if_absent, &members).await?;
+            let done = put(target, key, &value, if_rev.as_deref(), *if_absent, &members).await?;
             output.show(&done, Value::to_string)
         }
         Order::Renew { key, output, target } => {
@@ -170,29 +196,26 @@ pub async fn run(args: &DocArgs) -> Result<(), Failure> {
             let request = Request::new(Method::POST, "/v1/commands").body(body);
             output.show(&target.ask(&request).await?["result"], Value::to_string)
         }
-        Order::List { prefix, output, target } => {
-            output.texts(&all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?, table)
+        Order::List { prefix, listing, output, target } => {
+            output.texts(&all(target, "/v1/docs", &[("prefix", prefix.as_deref())], listing).await?, table)
         }
     }
 }
 
-/// Prints the value as it is stored, to the last digit.
-async fn get(target: &Target, key: &str) -> Result<(), Failure> {
-    let request = Request::get(format!("/v1/docs/{}", encoded(key)));
-    let answer = target.call(&request).await?.taken()?;
-    let mut out = Out::new();
-    out.line(answer.body.strip_suffix(b"\n").unwrap_or(&answer.body))?;
-    out.end()
+/// The value as it is stored, to the last digit.
+async fn value(target: &Target, key: &str, reading: &Reading) -> Result<Box<RawValue>, Failure> {
+    let request = Request::get(reading.of(&format!("/v1/docs/{}", encoded(key))));
+    Ok(target.call(&request).await?.taken()?.read()?)
 }
 
-/// Prints a document with its revision. It asks for a list that begins with this key, which has the document first if
-/// it exists. If it does not, the document itself is asked for, to get the refusal.
-async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
-    let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key))]);
+/// The document with its revision. The nodes are asked for a list that begins with this key, which has the document first
+/// if it exists. If it does not, the document itself is asked for, to get the refusal.
+async fn with_rev(target: &Target, key: &str, reading: &Reading) -> Result<Box<RawValue>, Failure> {
+    let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key)), reading.parameter()]);
     let page: Page<Box<RawValue>> = target.call(&Request::get(path)).await?.taken()?.read()?;
-    match page.items.first().filter(|item| row(item).is_some_and(|row| row.key == key)) {
-        Some(item) => print(item.get()),
-        None => get(target, key).await,
+    match page.items.into_iter().next().filter(|item| row(item).is_some_and(|row| row.key == key)) {
+        Some(item) => Ok(item),
+        None => value(target, key, reading).await,
     }
 }
 
@@ -205,14 +228,13 @@ async fn put(
     if_absent: bool,
     members: &str,
 ) -> Result<Value, Failure> {
-    let value = value_of(value)?;
-    let body = put_body(key, &value, if_rev, if_absent, members);
+    let body = put_body(key, value, if_rev, if_absent, members);
     let request = Request::new(Method::POST, "/v1/commands").body(body);
     Ok(target.ask(&request).await?["result"].take())
 }
 
-/// The value: JSON itself, `@FILE`, or `-` for standard input.
-fn value_of(given: &str) -> Result<String, Failure> {
+/// The value: JSON itself, `@FILE`, or `-` for standard input. With `is_text` it becomes a JSON string.
+fn value_of(given: &str, is_text: bool) -> Result<String, Failure> {
     let (text, from) = match given.strip_prefix('@') {
         Some(path) => (read_to_string(path).map_err(Failure::file(path))?, Some(path)),
         None if given == "-" => {
@@ -220,6 +242,9 @@ fn value_of(given: &str) -> Result<String, Failure> {
         }
         None => (given.to_string(), None),
     };
+    if is_text {
+        return Ok(json!(text).to_string());
+    }
     match serde_json::from_str::<&RawValue>(&text) {
         Ok(value) => Ok(value.get().to_string()),
         Err(error) => Err(Failure::NotJson { what: not_json(&text, from, &error) }),
@@ -229,8 +254,11 @@ fn value_of(given: &str) -> Result<String, Failure> {
 fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String {
     let is_word = !text.is_empty() && !text.starts_with(['{', '[', '"']);
     match from {
-        Some(path) => format!("{path} is not valid JSON: {error}"),
-        None if is_word => format!("{text} is not valid JSON; write a string as '{}'", json!(text)),
+        Some(path) => format!("{path} is not valid JSON: {error}; add --text to store it as text"),
+        None if is_word => format!(
+            "{text} is not valid JSON; to store text, quote it, as in '{}', or add --text",
+            json!(text)
+        ),
         None => format!("the value is not valid JSON: {error}; quote it for the shell, as in '{{\"a\": 1}}'"),
     }
 }

@@ -92,7 +92,7 @@ pub struct ExecArgs {
     #[arg(long, hide = true)]
     inside: Option<i32>,
     /// The command to run, with its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 

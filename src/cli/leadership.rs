@@ -25,15 +25,16 @@ pub struct ElectArgs {
 }
 
 pub async fn elect(args: &ElectArgs) -> Result<(), Failure> {
-    let id = match args.node.parse::<u32>() {
-        Ok(id) => id,
-        Err(_) => id_of(&args.target, &args.node).await?,
-    };
+    let id = id_of(&args.target, &args.node).await?;
     let said = args.target.ask(&Request::post("/elect", &json!({ "node_idx": id }))).await?;
     args.output.done(&said, || format!("node {id} leads"))
 }
 
-async fn id_of(target: &Target, name: &str) -> Result<u32, Failure> {
+/// The id of a node that is given by its id or its name.
+pub async fn id_of(target: &Target, name: &str) -> Result<u32, Failure> {
+    if let Ok(id) = name.parse() {
+        return Ok(id);
+    }
     let members = target.ask(&Request::get("/v1/members")).await?;
     let members = members["members"].as_array().cloned().unwrap_or_default();
     let named = |member: &&Value| member["name"] == name;
@@ -78,9 +79,9 @@ Example:
 
 Needed at most once, before the first write, and only if a node of the topology cannot be started.")]
 pub struct FormArgs {
-    /// The ids of the nodes that are missing, separated by commas; a majority must remain
+    /// The nodes that are missing, by id or name, separated by commas; a majority must remain
     #[arg(long, value_delimiter = ',', required = true)]
-    without: Vec<u32>,
+    without: Vec<String>,
     /// Confirm that the missing nodes were never part of this cluster
     #[arg(long)]
     yes: bool,
@@ -94,7 +95,11 @@ pub async fn form(args: &FormArgs) -> Result<(), Failure> {
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
-    let said = args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
+    let mut without = Vec::new();
+    for node in &args.without {
+        without.push(id_of(&args.target, node).await?);
+    }
+    let said = args.target.ask(&Request::post("/form", &json!({ "without": without }))).await?;
     let sentence = "the cluster is formed from the nodes that are up; `eldest status` shows the leader";
     args.output.done(&said, || sentence.to_string())
 }

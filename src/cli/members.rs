@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
+use super::leadership::id_of;
 use super::output::Output;
 use super::table::Table;
 use crate::client::{Answer, Request};
@@ -37,6 +38,7 @@ pub struct MembersArgs {
 #[derive(Debug, Subcommand)]
 enum Change {
     /// List the members of the cluster, as one node knows them
+    #[command(after_help = "Example:\n  eldest members list")]
     List {
         #[command(flatten)]
         output: Output,
@@ -44,6 +46,7 @@ enum Change {
         target: Target,
     },
     /// Add a node
+    #[command(after_help = "Example:\n  eldest members add 4 10.0.0.4:9000 --wait")]
     Add {
         /// Its id, which no other node may have
         id: u32,
@@ -64,16 +67,20 @@ enum Change {
         target: Target,
     },
     /// Remove a node; a leader hands over first
+    #[command(after_help = "Example:\n  eldest members remove node-3")]
     Remove {
-        id: u32,
+        /// Its id or name
+        node: String,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Change the address of a node
+    #[command(after_help = "Example:\n  eldest members move node-2 10.0.0.9:9000")]
     Move {
-        id: u32,
+        /// Its id or name
+        node: String,
         /// Its new address for the other nodes, host:port
         address: String,
         #[command(flatten)]
@@ -113,11 +120,13 @@ pub async fn run(args: &MembersArgs) -> Result<(), Failure> {
             }
             output.done(&said, || format!("node {id} is added; it votes after it has caught up"))
         }
-        Change::Remove { id, output, target } => {
+        Change::Remove { node, output, target } => {
+            let id = id_of(target, node).await?;
             let said = post(target, &json!({"remove": id})).await?;
             output.done(&said, || format!("node {id} is removed; stop it, and do not start it again"))
         }
-        Change::Move { id, address, output, target } => {
+        Change::Move { node, address, output, target } => {
+            let id = id_of(target, node).await?;
             let said = post(target, &json!({"move": {"id": id, "address": address}})).await?;
             output.done(&said, || format!("node {id} is now called at {address}"))
         }

@@ -217,18 +217,26 @@ mod tests {
 
     #[test]
     fn every_help_shows_an_example() {
-        for command in Cli::command().get_subcommands() {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let line = format!("\n  eldest {}", command.get_name());
-            assert!(help.contains("Example") && help.contains(&line), "{}: {help}", command.get_name());
+        for (name, help) in helps(&Cli::command(), "eldest") {
+            assert!(help.contains("Example") && help.contains(&format!("\n  {name}")), "{name}: {help}");
         }
+    }
+
+    /// Each subcommand at any depth, with the end of its help.
+    fn helps(command: &clap::Command, path: &str) -> Vec<(String, String)> {
+        let of = |command: &clap::Command| {
+            let name = format!("{path} {}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let below = helps(command, &name);
+            std::iter::once((name, help)).chain(below).collect::<Vec<_>>()
+        };
+        command.get_subcommands().flat_map(of).collect()
     }
 
     /// Every example must be a command that can be typed.
     #[test]
     fn every_example_is_understood() {
-        for command in Cli::command().get_subcommands() {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for (_, help) in helps(&Cli::command(), "eldest") {
             for line in help.lines().filter(|line| line.starts_with("  eldest ")) {
                 let parsed = Cli::try_parse_from(words(line));
                 assert!(

@@ -24,6 +24,7 @@ pub struct MsgArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Publish a message, and print how many subscribers received it
+    #[command(after_help = "Example:\n  eldest msg publish worker:slave:7 '{\"job\": 17}'")]
     Publish {
         channel: String,
         /// JSON
@@ -34,6 +35,7 @@ enum Order {
         target: Target,
     },
     /// Print messages, one line of JSON each, until the node stops
+    #[command(after_help = "Example:\n  eldest msg subscribe worker:slave:7")]
     Subscribe {
         channel: String,
         /// Exit after this many messages

@@ -74,6 +74,14 @@ impl Output {
         }
     }
 
+    /// Prints one JSON value, for people too. All forms but YAML keep each digit.
+    pub fn text(&self, item: &RawValue) -> Result<(), Failure> {
+        match self.form() {
+            Form::Table | Form::Json | Form::Jsonl => print(item.get()),
+            Form::Yaml => print(&yaml(&lenient(item.get()).unwrap_or_default())),
+        }
+    }
+
     /// Prints what was done. For people this is one sentence.
     pub fn done(&self, said: &Value, sentence: impl FnOnce() -> String) -> Result<(), Failure> {
         self.show(said, |_| sentence())

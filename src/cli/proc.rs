@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::client::{Target, json_text};
 use super::exit::Failure;
 use super::output::Output;
-use super::pages::{all, cell};
+use super::pages::{Listing, Reading, all, cell};
 use super::span::Ttl;
 use super::table::Table;
 use crate::client::{Method, Request, encoded};
@@ -29,6 +29,9 @@ pub struct ProcArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Register a process
+    #[command(
+        after_help = "Example:\n  eldest proc register w7 renderer --role slave --capabilities '[\"render\"]' --ttl 10s"
+    )]
     Register {
         /// Id of this run of the process
         id: String,
@@ -51,6 +54,7 @@ enum Order {
         target: Target,
     },
     /// Send a heartbeat
+    #[command(after_help = "Example:\n  eldest proc heartbeat w7")]
     Heartbeat {
         id: String,
         #[command(flatten)]
@@ -59,6 +63,7 @@ enum Order {
         target: Target,
     },
     /// List registered processes, ordered by id
+    #[command(after_help = "Example:\n  eldest proc list --role slave --capability render")]
     List {
         #[arg(long)]
         role: Option<String>,
@@ -68,19 +73,25 @@ enum Order {
         #[arg(long)]
         identifier: Option<String>,
         #[command(flatten)]
+        listing: Listing,
+        #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Show one process in full
+    #[command(after_help = "Example:\n  eldest proc show w7 --json")]
     Show {
         id: String,
+        #[command(flatten)]
+        reading: Reading,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Remove a process
+    #[command(after_help = "Example:\n  eldest proc remove w7")]
     Remove {
         id: String,
         #[command(flatten)]
@@ -109,16 +120,16 @@ pub async fn run(args: &ProcArgs) -> Result<(), Failure> {
                 format!("{id} is registered; it is removed after {left} ms without another heartbeat")
             })
         }
-        Order::List { role, capability, identifier, output, target } => {
+        Order::List { role, capability, identifier, listing, output, target } => {
             let chosen = [
                 ("role", role.as_deref()),
                 ("capability", capability.as_deref()),
                 ("identifier", identifier.as_deref()),
             ];
-            output.list(all(target, "/v1/processes", &chosen).await?, table)
+            output.list(all(target, "/v1/processes", &chosen, listing).await?, table)
         }
-        Order::Show { id, output, target } => {
-            output.show(&target.ask(&Request::get(path_of(id))).await?, whole)
+        Order::Show { id, reading, output, target } => {
+            output.show(&target.ask(&Request::get(reading.of(&path_of(id)))).await?, whole)
         }
         Order::Remove { id, output, target } => {
             let said = target.ask(&Request::new(Method::DELETE, path_of(id))).await?;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::client::Target;
 use super::exit::Failure;
 use super::output::Output;
+use super::pages::{Listing, Reading};
 use super::span::Ttl;
 use crate::client::Request;
 use ask::{Tenure, Wish, body, granted, order, path_of};
@@ -36,6 +37,7 @@ pub struct RoleArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Acquire a role if it is free, and print its token
+    #[command(after_help = "Example:\n  eldest role acquire jobs host-1 --ttl 10s --wait 5s")]
     Acquire {
         #[command(flatten)]
         wish: Wish,
@@ -45,6 +47,7 @@ enum Order {
         target: Target,
     },
     /// Renew the lease of a role
+    #[command(after_help = "Example:\n  eldest role renew jobs host-1 1767323045000000")]
     Renew {
         #[command(flatten)]
         tenure: Tenure,
@@ -56,6 +59,7 @@ enum Order {
         target: Target,
     },
     /// Release a role
+    #[command(after_help = "Example:\n  eldest role release jobs host-1 1767323045000000")]
     Release {
         #[command(flatten)]
         tenure: Tenure,
@@ -65,6 +69,7 @@ enum Order {
         target: Target,
     },
     /// Set the holder; the current holder loses the role
+    #[command(after_help = "Example:\n  eldest role elect jobs host-2 --ttl 30s")]
     Elect {
         role: String,
         /// The instance that gets the role
@@ -77,34 +82,44 @@ enum Order {
         target: Target,
     },
     /// Exit with 0 if this token is the newest
+    #[command(after_help = "Example:\n  eldest role check jobs 1767323045000000")]
     Check {
         role: String,
         /// The token that `acquire` printed
         fencing_token: u64,
+        #[command(flatten)]
+        reading: Reading,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// List held roles, ordered by name
+    #[command(after_help = "Example:\n  eldest role list --prefix jobs")]
     List {
         /// Show only names with this prefix
         #[arg(long)]
         prefix: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Show one role
+    #[command(after_help = "Example:\n  eldest role show jobs --json")]
     Show {
         role: String,
+        #[command(flatten)]
+        reading: Reading,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Acquire a role and hold it until Ctrl-C, or until it is lost
+    #[command(after_help = "Example:\n  eldest role hold jobs host-1")]
     Hold {
         #[command(flatten)]
         wish: Wish,
@@ -130,12 +145,14 @@ pub async fn run(args: &RoleArgs) -> Result<(), Failure> {
             let call = Request::post(order(role, "elect"), &body(instance, given));
             output.show(&granted(target.call(&call).await?)?, look::grant)
         }
-        Order::Check { role, fencing_token, output, target } => {
-            look::check(role, *fencing_token, output, target).await
+        Order::Check { role, fencing_token, reading, output, target } => {
+            look::check(role, *fencing_token, reading, output, target).await
         }
-        Order::List { prefix, output, target } => look::list(prefix.as_deref(), output, target).await,
-        Order::Show { role, output, target } => {
-            look::show(&target.ask(&Request::get(path_of(role))).await?, output)
+        Order::List { prefix, listing, output, target } => {
+            look::list(prefix.as_deref(), listing, output, target).await
+        }
+        Order::Show { role, reading, output, target } => {
+            look::show(&target.ask(&Request::get(reading.of(&path_of(role)))).await?, output)
         }
         Order::Hold { wish, target } => hold::run(wish, target).await,
     }

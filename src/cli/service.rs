@@ -1,17 +1,20 @@
 //! `eldest service down|up`: holds client writes back on the whole cluster, and lets them through again.
 
+use std::time::Duration;
+
 use clap::{Parser, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
 use super::output::Output;
+use super::span::{millis, span};
 use crate::client::Request;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example:
-  eldest service down --ttl-ms 60000 --reason 'moving the database'
+  eldest service down --ttl 1m --reason 'moving the database'
   eldest service up")]
 pub struct ServiceArgs {
     #[command(subcommand)]
@@ -21,9 +24,12 @@ pub struct ServiceArgs {
 #[derive(Debug, Subcommand)]
 enum Change {
     /// Refuse client writes (503 service_down) until `service up` or the end of the ttl
+    #[command(after_help = "Example:\n  eldest service down --ttl 1m --reason 'moving the database'")]
     Down {
-        /// End the hold automatically after this many milliseconds
-        #[arg(long)]
+        /// Accept client writes again after this time
+        #[arg(long, value_name = "SPAN", value_parser = span)]
+        ttl: Option<Duration>,
+        #[arg(long, value_name = "MS", hide = true, conflicts_with = "ttl")]
         ttl_ms: Option<u64>,
         /// Shown to clients that are refused
         #[arg(long)]
@@ -34,6 +40,7 @@ enum Change {
         target: Target,
     },
     /// Accept client writes again
+    #[command(after_help = "Example:\n  eldest service up")]
     Up {
         #[command(flatten)]
         output: Output,
@@ -44,8 +51,8 @@ enum Change {
 
 pub async fn run(args: &ServiceArgs) -> Result<(), Failure> {
     match &args.change {
-        Change::Down { ttl_ms, reason, output, target } => {
-            let hold = hold(*ttl_ms, reason.as_deref());
+        Change::Down { ttl, ttl_ms, reason, output, target } => {
+            let hold = hold(ttl_ms.or(ttl.map(millis)), reason.as_deref());
             let said = target.ask(&Request::post("/service_down", &hold)).await?;
             output.done(&said, || "client writes are now refused".to_string())
         }

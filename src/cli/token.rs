@@ -9,7 +9,7 @@ use super::client::Target;
 use super::exit::Failure;
 use super::out::note;
 use super::output::Output;
-use super::pages::{all, cell};
+use super::pages::{Listing, all, cell};
 use super::span::span;
 use super::table::Table;
 use crate::client::{Method, Request};
@@ -33,6 +33,10 @@ pub struct TokenArgs {
 #[derive(Debug, Subcommand)]
 enum Change {
     /// Create a token and print it
+    #[command(after_help = "\
+Examples:
+  eldest token create web --grant 'read docs/web/' --grant 'watch docs/web/'
+  eldest token create ci --grant 'read,write docs/ci/' --ttl 12h")]
     Create {
         /// Display name
         name: String,
@@ -48,13 +52,17 @@ enum Change {
         target: Target,
     },
     /// List tokens
+    #[command(after_help = "Example:\n  eldest token list")]
     List {
+        #[command(flatten)]
+        listing: Listing,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Revoke a token, immediately and permanently
+    #[command(after_help = "Example:\n  eldest token revoke 00f3a2c41b7d9e58")]
     Revoke {
         /// Token id, as shown by `list`
         #[arg(value_parser = id)]
@@ -77,7 +85,9 @@ pub async fn run(args: &TokenArgs) -> Result<(), Failure> {
             note(&format!("created token {}; it is shown only once:", cell(&made["id"])));
             output.done(&made, || cell(&made["token"]))
         }
-        Change::List { output, target } => output.list(all(target, "/v1/tokens", &[]).await?, table),
+        Change::List { listing, output, target } => {
+            output.list(all(target, "/v1/tokens", &[], listing).await?, table)
+        }
         Change::Revoke { id, output, target } => {
             let request = Request::new(Method::DELETE, format!("/v1/tokens/{id}"));
             let said = target.ask(&request).await?;

@@ -51,6 +51,7 @@ mod mistakes;
 mod notify;
 mod numbers;
 mod odd;
+mod outputs;
 mod partitions;
 mod pauses;
 mod processes;

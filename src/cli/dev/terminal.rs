@@ -43,7 +43,7 @@ pub fn say(text: &str) {
 /// `program` is this program, as it was called.
 pub fn hints(place: &DevPlace, program: &str) -> String {
     let urls = place.urls();
-    let (first, last) = (&urls[0], &urls[urls.len() - 1]);
+    let (first, last, all) = (&urls[0], &urls[urls.len() - 1], urls.join(","));
     let kept = if place.temporary { "removed on exit" } else { "kept" };
     let folder = place.folder.display();
     format!(
@@ -53,7 +53,8 @@ pub fn hints(place: &DevPlace, program: &str) -> String {
     curl {last}/v1/docs/greeting
     curl -X POST {first}/v1/commands \\
          -d '{{\"storage_cmd\":\"CreateUser\",\"payload\":{{\"name\":\"tester\"}}}}'
-    {program} status --url {first}
+    export ELDEST_URL={all}
+    {program} status
     {program} log cat {folder}/node-1
   Or type here and press Enter:
     {HELP}
@@ -96,6 +97,8 @@ mod hints_tests {
         };
         let text = hints(&place, "eldest");
         assert!(text.contains("curl http://127.0.0.2:9000/v1/docs/greeting\n"), "{text}");
+        let export = "    export ELDEST_URL=http://127.0.0.1:9000,http://127.0.0.2:9000\n    eldest status\n";
+        assert!(text.contains(export), "{text}");
         assert!(text.contains("Data: /tmp/eldest-dev-1-0 (removed on exit)"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }

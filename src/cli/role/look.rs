@@ -6,7 +6,7 @@ use super::ask::path_of;
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::cli::output::Output;
-use crate::cli::pages::{all, cell};
+use crate::cli::pages::{Listing, Reading, all, cell, with_query};
 use crate::cli::table::Table;
 use crate::client::{CallError, Problem, Request};
 
@@ -16,8 +16,15 @@ pub fn grant(said: &Value) -> String {
     format!("{outcome}: {holder} holds {role} with token {} for {} ms", said["token"], said["expires_in_ms"])
 }
 
-pub async fn check(role: &str, token: u64, output: &Output, target: &Target) -> Result<(), Failure> {
-    let said = target.ask(&Request::get(format!("{}/check?token={token}", path_of(role)))).await?;
+pub async fn check(
+    role: &str,
+    token: u64,
+    reading: &Reading,
+    output: &Output,
+    target: &Target,
+) -> Result<(), Failure> {
+    let path = format!("{}/check?token={token}", path_of(role));
+    let said = target.ask(&Request::get(with_query(&path, &[reading.parameter()]))).await?;
     if said["valid"] == true {
         return output.done(&said, || "valid".to_string());
     }
@@ -34,8 +41,13 @@ pub fn lost(detail: String) -> Failure {
     CallError::Refused(Box::new(problem)).into()
 }
 
-pub async fn list(prefix: Option<&str>, output: &Output, target: &Target) -> Result<(), Failure> {
-    output.list(all(target, "/v1/roles", &[("prefix", prefix)]).await?, table)
+pub async fn list(
+    prefix: Option<&str>,
+    listing: &Listing,
+    output: &Output,
+    target: &Target,
+) -> Result<(), Failure> {
+    output.list(all(target, "/v1/roles", &[("prefix", prefix)], listing).await?, table)
 }
 
 /// Prints a role. The cluster knows every name, but a script wants to know whether the role is held.

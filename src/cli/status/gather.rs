@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
@@ -87,6 +89,11 @@ pub struct Cluster {
     pub change: Option<NewestChange>,
 }
 
+/// The time for the answer of a node from which the leader has heard nothing for `SILENT_SINCE_MS`.
+const SILENT_MOST: Duration = Duration::from_millis(300);
+
+const SILENT_SINCE_MS: u64 = 1_000;
+
 /// The leader asks the other nodes, and waits a second for each.
 const EXPLAINS_MOST: Duration = Duration::from_secs(2);
 
@@ -133,17 +140,29 @@ pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster,
     let answer = caller.first(&target.url, &call).await?;
     let first_url = answer.url.clone();
     let first = read(Ok(answer))?;
-    let mut asked = Vec::new();
+    let mut asked = JoinSet::new();
     for member in &first.members {
-        let (caller, call, url) = (caller.clone(), call.clone(), alike(&member.url, &first_url));
-        let answer = tokio::spawn(async move { read(caller.at(&url, &call).await) });
-        asked.push((member.id, answer));
+        let (id, caller, call, url) =
+            (member.id, caller.clone(), call.clone(), alike(&member.url, &first_url));
+        asked.spawn(async move { (id, read(caller.at(&url, &call).await)) });
     }
     let mut nodes = BTreeMap::new();
-    for (id, answer) in asked {
-        // A task that panicked has no answer either.
-        let answer = answer.await.map_err(|error| error.to_string());
-        nodes.insert(id, answer.and_then(|answer| answer.map_err(|error| why(&error))));
+    let in_time = Instant::now() + SILENT_MOST;
+    loop {
+        let answered = match only_silent_are_left(&first, &nodes) {
+            true => timeout_at(in_time, asked.join_next()).await.unwrap_or_default(),
+            false => asked.join_next().await,
+        };
+        match answered {
+            Some(Ok((id, answer))) => drop(nodes.insert(id, answer.map_err(|error| why(&error)))),
+            // A task that panicked has no answer either.
+            Some(Err(_)) => {}
+            None => break,
+        }
+    }
+    for member in &first.members {
+        let silence = || Err("no answer, and the leader does not hear from it either".to_string());
+        nodes.entry(member.id).or_insert_with(silence);
     }
     // The node that was asked first may be known by another address than the one it was reached at.
     let own = nodes.entry(first.node.id).or_insert_with(|| Ok(first.clone()));
@@ -152,6 +171,17 @@ pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster,
     }
     let view = leading(&nodes).or_else(|| following(&nodes)).unwrap_or(first);
     Ok(Cluster { view, nodes, change: None })
+}
+
+/// Whether the leader has answered, and hears from none of the nodes that have not. Such a node is given up soon: a frozen one takes the
+/// call and never answers.
+fn only_silent_are_left(first: &NodeReport, nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> bool {
+    let Some(leader) = leading(nodes) else { return false };
+    let is_silent = |id: u32| {
+        let seen = leader.members.iter().find(|member| member.id == id);
+        seen.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
+    };
+    first.members.iter().all(|member| nodes.contains_key(&member.id) || is_silent(member.id))
 }
 
 fn read(answer: Result<Answer, CallError>) -> Result<NodeReport, CallError> {
@@ -208,6 +238,28 @@ mod tests {
         ]);
         assert_eq!(leading(&nodes).map(|report| report.epoch).as_deref(), Some("10.2"));
         assert_eq!(leading(&BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn only_a_node_that_the_leader_does_not_hear_is_given_up_soon() {
+        let member = |id, last_heard_ms| ListedMember { id, last_heard_ms, ..ListedMember::default() };
+        let report = |role: &str, heard: [Option<u64>; 3]| NodeReport {
+            role: role.into(),
+            epoch: "7.1".into(),
+            members: [1, 2, 3].into_iter().zip(heard).map(|(id, heard)| member(id, heard)).collect(),
+            ..NodeReport::default()
+        };
+        let first = report("follower", [None; 3]);
+        let left = |role: &str, heard| {
+            only_silent_are_left(
+                &first,
+                &BTreeMap::from([(1, Ok(report(role, heard))), (2, Err("x".into()))]),
+            )
+        };
+        assert!(left("leader", [Some(0), Some(9), Some(1_001)]));
+        assert!(left("leader", [Some(0), Some(9), None]));
+        assert!(!left("leader", [Some(0), Some(9), Some(1_000)]), "it may be slow");
+        assert!(!left("follower", [Some(0), Some(9), None]), "two followers need not hear from each other");
     }
 
     #[test]

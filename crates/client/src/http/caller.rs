@@ -28,9 +28,12 @@ const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// The limit of a read. A read never waits for a majority.
 pub const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// After this time the next node is asked, too. A healthy node answers sooner, and people do not mind such a short
-/// wait.
-const HEDGE: Duration = Duration::from_millis(700);
+/// After this time the next node is asked, too. A healthy node answers sooner, unless it is on another continent, and
+/// then a second question does no harm.
+const HEDGE: Duration = Duration::from_millis(200);
+
+/// The limit of the question which node is alive. It comes on top of the limit of the call, if no node is.
+const PROBE_MAX: Duration = Duration::from_secs(1);
 
 /// The limit of an action. A hand-over waits until the new leader has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
@@ -121,15 +124,16 @@ impl Caller {
     }
 
     /// Returns the answer of the first node that accepts a connection, with any status. Only reads are sent to
-    /// several nodes: if a node accepts a read and is silent (it may be frozen), the next node is asked, too.
+    /// several nodes: if a node accepts a read and is silent (it may be frozen), the next node is asked, too. Any other call
+    /// goes to a node that has just answered.
     pub async fn first<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
         if request.method.is_safe() && urls.len() > 1 {
             let urls = urls.iter().map(|url| url.as_ref().to_string()).collect();
             return hedged(self, urls, request).await;
         }
         let mut unreached = Vec::new();
-        for url in urls {
-            match self.at(url.as_ref(), request).await {
+        for url in self.live_first(urls).await {
+            match self.at(&url, request).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 answered => return answered,
             }
@@ -150,8 +154,8 @@ impl Caller {
     /// error is a refusal rather than the silence of another node.
     pub async fn open<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<Lines, CallError> {
         let (mut unreached, mut refusal) = (Vec::new(), None);
-        for url in urls {
-            match self.open_at(url.as_ref(), path).await {
+        for url in self.live_first(urls).await {
+            match self.open_at(&url, path).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 Err(CallError::Refused(problem)) if problem.status == 503 => {
                     refusal.get_or_insert(CallError::Refused(problem));
@@ -162,6 +166,20 @@ impl Caller {
         Err(refusal.unwrap_or(CallError::NotReached { tried: unreached }))
     }
 
+    /// The nodes, beginning with one that answers now: a frozen node would take the call, and keep it.
+    async fn live_first<U: AsRef<str>>(&self, urls: &[U]) -> Vec<String> {
+        let mut urls: Vec<String> = urls.iter().map(|url| url.as_ref().to_string()).collect();
+        if urls.len() < 2 {
+            return urls;
+        }
+        let probe = Request::get("/livez").within(PROBE_MAX);
+        let answer = hedged(self, urls.clone(), &probe).await;
+        if let Ok(Answer { url: live, .. }) = answer.and_then(Answer::taken) {
+            urls.sort_by_key(|url| *url != live);
+        }
+        urls
+    }
+
     async fn open_at(&self, url: &str, path: &str) -> Result<Lines, CallError> {
         Ok(Lines::new(url.to_string(), self.begin_at(url, path).await?))
     }
@@ -170,8 +188,7 @@ impl Caller {
     /// the leader if that node names one.
     pub async fn download<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<LongAnswer, CallError> {
         let mut unreached = Vec::new();
-        for url in urls {
-            let url = url.as_ref();
+        for url in &self.live_first(urls).await {
             match self.begin_at(url, path).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 Err(CallError::Refused(problem))

@@ -5,6 +5,11 @@ use serde_json::json;
 use super::fake::{Fake, Reply, closed, problem};
 use crate::{CallError, Caller, Request};
 
+/// The calls to this node, without the question whether it is alive.
+fn calls(node: &Fake) -> usize {
+    node.seen().iter().filter(|seen| seen.path != "/livez").count()
+}
+
 #[tokio::test]
 async fn a_closed_port_is_not_reached() {
     let (caller, nobody) = (Caller::new(None).expect("a client"), closed().await);
@@ -34,7 +39,7 @@ async fn a_node_that_does_not_lead_points_to_the_one_that_does() {
         (seen.header("authorization"), seen.header("if-match")),
         (Some("Bearer secret"), Some("\"7\""))
     );
-    assert_eq!((seen.body, follower.seen().len()), (json!({"a": 1}), 1));
+    assert_eq!((seen.body, calls(&follower)), (json!({"a": 1}), 1));
     // A redirect is followed once only, and only to the node that it names.
     let nowhere = Fake::script(vec![problem(421, "not_leader", json!({}))]).await;
     let answer = caller.call(&[nowhere.url.as_str()], &request).await.expect("an answer");
@@ -48,7 +53,19 @@ async fn what_was_sent_is_not_sent_again() {
     let urls = [cut.url.as_str(), other.url.as_str()];
     let error = caller.call(&urls, &Request::post("/x", &json!({}))).await.expect_err("no answer");
     assert!(matches!(&error, CallError::NoAnswer { url, .. } if *url == cut.url), "{error}");
-    assert_eq!((cut.seen().len(), other.seen().len()), (1, 0));
+    assert_eq!((calls(&cut), calls(&other)), (1, 0));
+}
+
+#[tokio::test]
+async fn what_changes_something_goes_to_a_node_that_answers() {
+    // A frozen node takes connections, and answers nothing.
+    let frozen = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", frozen.local_addr().expect("an address"));
+    let live = Fake::script(vec![Reply::Json(200, json!(7))]).await;
+    let caller = Caller::new(None).expect("a client");
+    let urls = [url.as_str(), live.url.as_str()];
+    let answer = caller.call(&urls, &Request::post("/x", &json!({}))).await.expect("an answer");
+    assert_eq!((answer.url.as_str(), calls(&live)), (live.url.as_str(), 1));
 }
 
 #[tokio::test]
