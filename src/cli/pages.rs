@@ -1,4 +1,4 @@
-//! Reads: which node answers, and lists, which are read page after page.
+//! Reads: the node that answers, and lists, which are read page after page.
 
 use clap::ValueEnum;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use crate::client::{Page, Request, encoded};
 /// The largest page that a node returns.
 const PAGE_ITEMS: usize = 1000;
 
-/// Which node answers a read.
+/// The node that answers a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ReadLevel {
     #[default]

@@ -161,7 +161,12 @@ pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster,
         }
     }
     for member in &first.members {
-        let silence = || Err("no answer, and the leader does not hear from it either".to_string());
+        let silence = || {
+            Err(format!(
+                "no answer within {} ms, and the leader does not hear from it",
+                SILENT_MOST.as_millis()
+            ))
+        };
         nodes.entry(member.id).or_insert_with(silence);
     }
     // The node that was asked first may be known by another address than the one it was reached at.

@@ -9,12 +9,12 @@ import { leading, sentence } from "./why.js";
 const SAMPLE_EVERY = 1000;
 const EXAMINE_EVERY = 10_000;
 const EXAMINE_SOON = 2000;
-// The node asks all others twice, for at most three seconds each.
-const PATIENCE = 8000;
+// The node asks all others twice. With long timings it waits up to six seconds each time.
+const PATIENCE = 14_000;
 const OLD_EXAMINATION_MS = 20_000;
 const SEVERITIES = { error: "bad", warning: "warn", note: "faint" };
 
-// What the node has found out by asking all others, when, and why the last examination failed.
+// The last examination of all nodes by the node of this page, its time, and the reason if a later one failed.
 let examined = null;
 let examinedAt = 0;
 let failed = null;
@@ -59,7 +59,7 @@ function findings({ status, explained }) {
 
 const isFresh = () => examined && Date.now() - examinedAt < OLD_EXAMINATION_MS;
 
-// How far the list of problems can be relied on.
+// Says whether the list of problems is new and complete.
 function reliance(found) {
   if (failed) return h("p", { class: "warn" }, `${examined ? `As of ${clock(examinedAt)}: the` : "The"} node could not find out what is wrong: ${failed}`);
   if (!examined) return h("p", { class: "faint" }, "Asking all nodes what is wrong.");

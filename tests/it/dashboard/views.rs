@@ -1,5 +1,4 @@
-//! What the views of the dashboard keep, filter and follow: what an edit leaves as it was, what a filter shows, and what the page
-//! says when another operator or a restart was faster.
+//! Views of the dashboard: filters, leases that an edit keeps, and sentences for when another operator or a restart was faster.
 
 use serde_json::{Value, json};
 

@@ -500,7 +500,7 @@ impl Replica {
         self.roles.waiting()
     }
 
-    /// What only the leader knows of these leases. `None` on a node that does not lead.
+    /// The times, waiting calls and ties of these leases, which only the leader knows. `None` on a node that does not lead.
     pub fn lease_times(&self, now: Now, names: &[LeaseName]) -> Option<LeaseTimes> {
         let times = |name: &LeaseName| self.roles.times(name, now.mono);
         self.roles.leads().then(|| LeaseTimes { wall: now.wall, times: names.iter().map(times).collect() })
