@@ -1,6 +1,5 @@
 //! `eldest doc`: documents, which are JSON values under keys. A write can require that the document is still as the writer has seen it.
 
-use std::fs::read_to_string;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -13,6 +12,7 @@ use super::output::Output;
 use super::pages::{Listing, Reading, all, cell, with_query};
 use super::span::span;
 use super::table::Table;
+use super::value::ValueArgs;
 use crate::client::{DocumentRow, Method, Page, Request, encoded};
 
 #[derive(Debug, Parser)]
@@ -62,11 +62,8 @@ Examples:
   eldest doc put sessions/7 ann --text --ttl 30s")]
     Put {
         key: String,
-        /// JSON; @FILE reads a file, - reads standard input
-        value: String,
-        /// Store the value as text, whatever it looks like; @FILE and - are read all the same
-        #[arg(long)]
-        text: bool,
+        #[command(flatten)]
+        value: ValueArgs,
         /// Require that the document has this revision
         #[arg(long, conflicts_with = "if_absent")]
         if_rev: Option<String>,
@@ -181,8 +178,8 @@ pub async fn run(args: &DocArgs) -> Result<(), Failure> {
                 if *rev { with_rev(target, key, reading).await } else { value(target, key, reading).await };
             output.text(&shown?)
         }
-        Order::Put { key, value, text, if_rev, if_absent, holder, ends, output, target } => {
-            let value = value_of(value, *text)?;
+        Order::Put { key, value, if_rev, if_absent, holder, ends, output, target } => {
+            let value = value.read()?;
             let members = holder.members() + &ends.members();
             let done = put(target, key, &value, if_rev.as_deref(), *if_absent, &members).await?;
             output.show(&done, Value::to_string)
@@ -231,36 +228,6 @@ async fn put(
     let body = put_body(key, value, if_rev, if_absent, members);
     let request = Request::new(Method::POST, "/v1/commands").body(body);
     Ok(target.ask(&request).await?["result"].take())
-}
-
-/// The value: JSON itself, `@FILE`, or `-` for standard input. With `is_text` it becomes a JSON string.
-fn value_of(given: &str, is_text: bool) -> Result<String, Failure> {
-    let (text, from) = match given.strip_prefix('@') {
-        Some(path) => (read_to_string(path).map_err(Failure::file(path))?, Some(path)),
-        None if given == "-" => {
-            (std::io::read_to_string(std::io::stdin()).map_err(Failure::file("standard input"))?, None)
-        }
-        None => (given.to_string(), None),
-    };
-    if is_text {
-        return Ok(json!(text).to_string());
-    }
-    match serde_json::from_str::<&RawValue>(&text) {
-        Ok(value) => Ok(value.get().to_string()),
-        Err(error) => Err(Failure::NotJson { what: not_json(&text, from, &error) }),
-    }
-}
-
-fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String {
-    let is_word = !text.is_empty() && !text.starts_with(['{', '[', '"']);
-    match from {
-        Some(path) => format!("{path} is not valid JSON: {error}; add --text to store it as text"),
-        None if is_word => format!(
-            "{text} is not valid JSON; to store text, quote it, as in '{}', or add --text",
-            json!(text)
-        ),
-        None => format!("the value is not valid JSON: {error}; quote it for the shell, as in '{{\"a\": 1}}'"),
-    }
 }
 
 fn put_body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, members: &str) -> String {

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::client::{Target, TlsArgs};
+use super::client::Target;
 use super::exit::Failure;
 use super::output::Output;
+use super::target::TlsArgs;
 use crate::client::{Caller, Request};
 use crate::doctor::{self, Severity};
 
@@ -57,13 +58,21 @@ Exits with 0 if the node is alive and knows a leader, with 10 if it is alive and
 code if it does not answer. A supervisor that restarts nodes should use --alive: a restart gives no cluster its leader back.")]
 pub struct HealthcheckArgs {
     /// The node's own address
-    #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
+    #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000", value_parser = own_address)]
     url: String,
     /// Ask only whether the node is alive
     #[arg(long)]
     alive: bool,
     #[command(flatten)]
     tls: TlsArgs,
+}
+
+fn own_address(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty; give this node's own address".to_string()),
+        _ if text.contains(',') => Err("give one address with --url: this node's own".to_string()),
+        _ => Ok(text.to_string()),
+    }
 }
 
 pub async fn healthcheck(args: &HealthcheckArgs) -> Result<(), Failure> {

@@ -23,12 +23,11 @@ mod writers;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::client::Target;
 use super::exit::Failure;
 use super::out::note;
 use super::signals::Signals;
 use super::status::gather;
-use crate::client::{Client, random_id};
+use crate::client::random_id;
 use args::BreakKind;
 pub use args::DrillArgs;
 use course::Course;
@@ -77,7 +76,7 @@ pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
             (report.json(), report.text(), report.wrong().len(), None)
         }
         Subject::Backup => {
-            let report = restore::run(args, &client(&args.target, &args.target.url)?).await?;
+            let report = restore::run(args, &args.target.client(&args.target.url)?).await?;
             (report.json(), report.text(), report.wrong.len(), report.interrupted)
         }
     };
@@ -119,7 +118,7 @@ impl Subject {
 
 async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Failure> {
     let caller = args.target.caller()?;
-    let client = client(&args.target, &place.urls)?;
+    let client = args.target.client(&place.urls)?;
     // From the first write on, a signal has something to undo.
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let prefix = format!("drill/{}", &random_id()[..8]);
@@ -161,12 +160,4 @@ async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Fail
     let told = report::told(&args.target, &place.epoch).await;
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(DrillReport::new(args.kind, place, course.into_outcome(), &tally, kept, told))
-}
-
-/// A client that retries, as a program's client does.
-fn client(target: &Target, urls: &[String]) -> Result<Client, Failure> {
-    let builder = Client::builder(urls.to_vec()).tls(target.tls.files());
-    let builder =
-        target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
-    builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
 }

@@ -16,13 +16,12 @@ mod mind;
 mod signals;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use super::client::{DEFAULT_URLS, TlsArgs};
+use super::client::Target;
 use super::exit::Failure;
 use super::span::span;
 use crate::client::{Client, HeldBy, Lock, LockGuard, random_id};
@@ -32,6 +31,7 @@ use mind::GiveUp;
 use signals::PassedSignals;
 
 #[derive(Debug, Parser)]
+#[command(mut_arg("url", |url| url.visible_aliases(["nodes", "node"])))]
 #[command(after_help = "\
 Example:
   eldest exec --role nightly-report -- /usr/local/bin/report --all
@@ -53,7 +53,7 @@ Exit codes:
   127  there is no such command")]
 pub struct ExecArgs {
     /// The role to hold
-    #[arg(long, required_unless_present = "inside", default_value = "")]
+    #[arg(long)]
     role: String,
     /// Wait for the role as long as it takes, instead of exiting with 121
     #[arg(long)]
@@ -74,23 +74,8 @@ pub struct ExecArgs {
     /// Id of this run of the process [default: random]
     #[arg(long, value_name = "ID")]
     instance_id: Option<String>,
-    /// The nodes of the cluster, separated by commas
-    #[arg(
-        long,
-        visible_aliases = ["node", "url"],
-        env = "ELDEST_URL",
-        default_value = &**DEFAULT_URLS,
-        value_delimiter = ','
-    )]
-    nodes: Vec<String>,
-    /// A file with a token that may write the role, if the cluster requires one
-    #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
-    token_file: Option<PathBuf>,
     #[command(flatten)]
-    tls: TlsArgs,
-    /// Internal: become the command, unless the parent process has changed
-    #[arg(long, hide = true)]
-    inside: Option<i32>,
+    target: Target,
     /// The command to run, with its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -111,10 +96,29 @@ impl From<By> for HeldBy {
     }
 }
 
-pub fn run(args: &ExecArgs) -> Result<(), Failure> {
-    if let Some(parent) = args.inside {
-        return Err(group::become_command(parent, &args.command).into());
+/// The time that a node has to say that the role is still held.
+const ANSWER_MOST: Duration = Duration::from_secs(1);
+
+impl ExecArgs {
+    fn wait_most(&self) -> Option<Duration> {
+        self.timeout.or(self.wait_ms.map(Duration::from_millis))
     }
+}
+
+/// What `eldest exec` starts as: it becomes the command.
+#[derive(Debug, Parser)]
+pub struct BecomeArgs {
+    /// The process that started this one; if another one is the parent now, it has ended
+    parent: i32,
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+pub fn become_command(args: &BecomeArgs) -> Failure {
+    group::become_command(args.parent, &args.command).into()
+}
+
+pub fn run(args: &ExecArgs) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::NoRuntime)?;
     let end = runtime.block_on(hold_and_run(args));
@@ -130,14 +134,10 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
         Ok(signals) => signals,
         Err(error) => return ExecEnd::Failed { why: error.to_string() },
     };
-    let token = match args.token_file.as_ref().map(std::fs::read_to_string).transpose() {
-        Ok(token) => token,
-        Err(error) => return ExecEnd::Failed { why: format!("cannot read the token file: {error}") },
-    };
     let secret = random_id();
-    let lock = match lock(args, token, &secret) {
+    let lock = match lock(args, &secret) {
         Ok(lock) => lock,
-        Err(error) => return ExecEnd::of_asking(error),
+        Err(end) => return end,
     };
     let guard = tokio::select! {
         biased;
@@ -145,7 +145,12 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
             GiveUp::of(lock).await;
             return ExecEnd::Signal(number);
         }
-        guard = obtained(args, lock.clone()) => guard,
+        guard = in_time(args, obtained(args, lock.clone())) => guard,
+    };
+    let Some(guard) = guard else {
+        GiveUp::of(lock).await;
+        let why = "no node could be reached in time, or none could grant the role; see `eldest status`";
+        return ExecEnd::Failed { why: why.to_string() };
     };
     match guard {
         Ok(guard) => run_with(guard, &secret, &args.command, &mut signals).await,
@@ -153,9 +158,12 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
     }
 }
 
-fn lock(args: &ExecArgs, token: Option<String>, secret: &str) -> Result<Lock, crate::client::Error> {
-    let builder = Client::builder(args.nodes.clone()).tls(args.tls.files()).secret(secret);
-    let client = token.iter().fold(builder, |builder, token| builder.token(token.trim())).build()?;
+fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
+    let target = &args.target;
+    let token = target.credential().map_err(|failure| ExecEnd::Failed { why: failure.to_string() })?;
+    let builder = Client::builder(target.url.clone()).tls(target.tls.clone()).secret(secret);
+    let client = token.into_iter().fold(builder, |builder, (token, _)| builder.token(token)).build();
+    let client = client.map_err(ExecEnd::of_asking)?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
     let lock = Lock::new(client, &args.role).ttl(args.ttl).held_by(args.held_by.into()).metadata(about);
@@ -165,9 +173,16 @@ fn lock(args: &ExecArgs, token: Option<String>, secret: &str) -> Result<Lock, cr
     })
 }
 
+/// The wait is over a second after its time at the latest, also if no node says so.
+async fn in_time<T>(args: &ExecArgs, obtained: impl Future<Output = T>) -> Option<T> {
+    match args.wait_most() {
+        Some(most) => tokio::time::timeout(most.saturating_add(ANSWER_MOST), obtained).await.ok(),
+        None => Some(obtained.await),
+    }
+}
+
 async fn obtained(args: &ExecArgs, lock: Lock) -> Result<LockGuard, crate::client::Error> {
-    let most = args.timeout.or(args.wait_ms.map(Duration::from_millis));
-    match (most, args.wait) {
+    match (args.wait_most(), args.wait) {
         (Some(most), _) => lock.acquire_within(most).await,
         (None, true) => lock.acquire().await,
         (None, false) => lock.acquire_within(Duration::ZERO).await,

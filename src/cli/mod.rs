@@ -8,6 +8,8 @@ mod cert;
 mod check;
 mod client;
 mod conflicts;
+mod context;
+mod contexts;
 mod dev;
 mod doc;
 mod doctor;
@@ -34,8 +36,10 @@ mod sources;
 mod span;
 mod status;
 mod table;
+mod target;
 mod token;
 mod top;
+mod value;
 mod why;
 mod yaml;
 
@@ -106,6 +110,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Replace all data with a backup
     Restore(restore::RestoreArgs),
+    /// Keep clusters by name, with their addresses and the files of their credentials
+    Context(context::ContextArgs),
     /// Check settings and topology without starting anything
     Check(check::CheckArgs),
     /// Create and show certificates for nodes and clients
@@ -118,6 +124,9 @@ enum Command {
     Man(generated::ManArgs),
     /// Make one HTTP call, for machines without curl
     Call(call::CallArgs),
+    /// Internal: become a command, unless the parent process has changed
+    #[command(hide = true)]
+    Become(exec::BecomeArgs),
     /// Check that a node is alive and knows a leader, for container engines
     Healthcheck(doctor::HealthcheckArgs),
 }
@@ -126,19 +135,48 @@ enum Command {
 pub fn run() -> ExitCode {
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() && are_for_scripts(&std::env::args().collect::<Vec<_>>()) => {
-            return report_json(&Failure::Usage { what: error.to_string() });
+        Err(error) if error.use_stderr() && are_for_scripts(&words()) => {
+            return report_json(&Failure::Usage { what: plain(&error.to_string()) });
         }
-        Err(error) => error.exit(),
+        Err(error) => plainly(error).exit(),
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) if is_for_scripts(&matches) => {
+            return report_json(&Failure::Usage { what: error.to_string().trim_end().to_string() });
+        }
+        Err(error) => plainly(error).exit(),
     };
     match dispatch(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if is_for_scripts(&matches) => report_json(&failure),
         Err(failure) => report(&failure),
+    }
+}
+
+/// The arguments. What is not UTF-8 is shown by replacement characters.
+fn words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Messages of the number parsers, and what they mean to a person who types.
+const NUMBER_ERRORS: [(&str, &str); 4] = [
+    ("invalid digit found in string", "write a whole number"),
+    ("cannot parse integer from empty string", "write a whole number"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("number too small to fit in target type", "the number is too small"),
+];
+
+fn plain(text: &str) -> String {
+    NUMBER_ERRORS.iter().fold(text.to_string(), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+fn plainly(error: clap::Error) -> clap::Error {
+    let text = error.to_string();
+    if plain(&text) == text {
+        error
+    } else {
+        clap::Error::raw(error.kind(), plain(&text).trim_start_matches("error: "))
     }
 }
 
@@ -168,9 +206,10 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Cert(args) => cert::run(args),
         Command::Exec(args) => exec::run(args),
+        Command::Become(args) => Err(exec::become_command(args)),
         Command::Completions(args) => generated::completions(args, Cli::command()),
         Command::Man(args) => generated::man(args, Cli::command()),
-        Command::Bench(args) => Ok(args.run_here()?),
+        Command::Bench(args) => bench(args),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
         Command::Why(args) => small(why::run(args)),
@@ -179,6 +218,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Drill(args) => small(drill::run(args)),
         Command::Elect(args) => small(leadership::elect(args)),
         Command::Handoff(args) => small(leadership::handoff(args)),
+        Command::Context(args) => small(context::run(args)),
         Command::Service(args) => small(service::run(args)),
         Command::Conflicts(args) => small(conflicts::run(args)),
         Command::Doc(args) => small(doc::run(args)),
@@ -194,6 +234,13 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Call(args) => small(call::run(args)),
         Command::Healthcheck(args) => small(doctor::healthcheck(args)),
     }
+}
+
+fn bench(args: &eldest_load::Bench) -> Result<(), Failure> {
+    let target = target::Target::of(&args.urls())?;
+    let token = target.credential()?.map(|(token, _)| token);
+    let place = eldest_load::BenchPlace { urls: target.url, token, tls: target.tls };
+    Ok(args.clone().at(place)?.run_here()?)
 }
 
 /// Runs a command that makes a few calls. One thread is enough for it.
@@ -230,7 +277,7 @@ mod tests {
             let below = helps(command, &name);
             std::iter::once((name, help)).chain(below).collect::<Vec<_>>()
         };
-        command.get_subcommands().flat_map(of).collect()
+        command.get_subcommands().filter(|command| !command.is_hide_set()).flat_map(of).collect()
     }
 
     /// Every example must be a command that can be typed.

@@ -5,6 +5,7 @@ use super::client::next;
 use super::exit::Failure;
 use super::out::{Out, note};
 use super::output::Output;
+use super::value::ValueArgs;
 use crate::client::{Method, Request, encoded};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -24,11 +25,13 @@ pub struct MsgArgs {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Publish a message, and print how many subscribers received it
-    #[command(after_help = "Example:\n  eldest msg publish worker:slave:7 '{\"job\": 17}'")]
+    #[command(
+        after_help = "Examples:\n  eldest msg publish worker:slave:7 '{\"job\": 17}'\n  eldest msg publish chat --text hello"
+    )]
     Publish {
         channel: String,
-        /// JSON
-        message: String,
+        #[command(flatten)]
+        message: ValueArgs,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
@@ -49,7 +52,7 @@ enum Order {
 pub async fn run(args: &MsgArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Publish { channel, message, output, target } => {
-            let request = Request::new(Method::POST, path(channel)).body(message.as_str());
+            let request = Request::new(Method::POST, path(channel)).body(message.read()?);
             output.show(&target.ask(&request).await?, Value::to_string)
         }
         Order::Subscribe { channel, count, target } => {

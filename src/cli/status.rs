@@ -26,10 +26,10 @@ pub struct StatusArgs {
     output: Output,
 }
 
-pub use gather::{Cluster, NodeReport, epoch_order, gather, gather_within};
+pub use gather::{Cluster, NodeReport, epoch_order, gather, gather_with_change, gather_within};
 
 pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let cluster = gather(&args.target).await?.with_change(&args.target).await?;
+    let cluster = gather_with_change(&args.target).await?;
     args.output.show(&view::json(&cluster), |_| view::table(&cluster))?;
     if cluster.view.leader.is_none() { Err(Failure::NobodyLeads) } else { Ok(()) }
 }

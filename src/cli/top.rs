@@ -20,7 +20,7 @@ use super::exit::Failure;
 use super::signals::Signals;
 use super::span::span;
 use super::status::{gather_within, table_of};
-use crate::client::{Client, LOOK_MAX, Request};
+use crate::client::{LOOK_MAX, Request};
 use events::Events;
 use frame::ScreenFrame;
 use rates::{Figures, Rates};
@@ -59,7 +59,8 @@ const ANSWER_LEAST: Duration = Duration::from_secs(1);
 pub async fn run(args: &TopArgs) -> Result<(), Failure> {
     // At the start, an unreachable cluster is a failure. Later the screen shows it.
     gather_within(&args.target, answers_within(args)).await?;
-    let mut look = Look { args, events: Events::follow(client(&args.target)?), rates: Rates::default() };
+    let mut look =
+        Look { args, events: Events::follow(args.target.client(&args.target.url)?), rates: Rates::default() };
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let mut resized = signal(SignalKind::window_change()).map_err(Failure::NoRuntime)?;
     let mut screen = if args.once { Screen::plain() } else { Screen::open()? };
@@ -134,13 +135,6 @@ async fn figures(target: &Target, leader: Option<&str>, within: Duration) -> Opt
     let answer = target.caller().ok()?.at(&url, &Request::get("/metrics").within(within)).await.ok()?;
     let text = answer.taken().ok()?.body;
     Figures::read(&url, &String::from_utf8_lossy(&text))
-}
-
-fn client(target: &Target) -> Result<Client, Failure> {
-    let builder = Client::builder(target.url.clone()).tls(target.tls.files());
-    let builder =
-        target.token.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
-    builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
 }
 
 #[cfg(test)]

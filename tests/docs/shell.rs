@@ -52,6 +52,7 @@ impl Shell {
             .args(["--foreground", "--kill-after", "5", &most.to_string(), "bash", "-c", &self.here(command)])
             .env("PATH", &self.path)
             .env("TMPDIR", &self.folder)
+            .env("ELDEST_CONTEXTS", self.folder.join("contexts.json"))
             .current_dir(root)
             .stdin(Stdio::null())
             .stdout(to(&out)?)

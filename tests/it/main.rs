@@ -26,6 +26,7 @@ mod channels;
 mod client;
 mod connections;
 mod contention;
+mod contexts;
 mod copies;
 mod crashes;
 mod crowds;

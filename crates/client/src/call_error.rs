@@ -19,10 +19,12 @@ pub enum CallError {
     NotReached {
         tried: Vec<Tried>,
     },
-    /// The request was sent, and no whole answer came: the outcome is unknown.
+    /// The request was sent, and no whole answer came.
     NoAnswer {
         url: String,
         why: String,
+        /// The node may have carried the call out, so the outcome is unknown. A read has none.
+        is_open: bool,
     },
     /// The answer does not come from an Eldest node.
     Strange {
@@ -38,8 +40,9 @@ impl fmt::Display for CallError {
             CallError::NoClient { why } => write!(f, "cannot create the HTTP client: {why}"),
             CallError::NotAnAddress { url, why } => write!(f, "{url:?} is not a node's address: {why}"),
             CallError::NotReached { tried } => write!(f, "no node could be reached: {}", Attempts(tried)),
-            CallError::NoAnswer { url, why } => {
-                write!(f, "{url} accepted the request and did not answer: {why}; the outcome is unknown")
+            CallError::NoAnswer { url, why, is_open } => {
+                let open = if *is_open { "; the outcome is unknown" } else { "" };
+                write!(f, "{url} accepted the request and did not answer: {why}{open}")
             }
             CallError::Strange { url, why } => {
                 write!(f, "{url} does not answer like an Eldest node: {why}")

@@ -116,7 +116,7 @@ impl From<CallError> for Error {
             CallError::NoClient { why } => Error::NoClient { why },
             CallError::NotAnAddress { url, why } => Error::BadNode { url, why },
             CallError::NotReached { tried } => Error::Unavailable { tried },
-            CallError::NoAnswer { url, why } => Error::Indeterminate { tried: vec![Tried { url, why }] },
+            CallError::NoAnswer { url, why, .. } => Error::Indeterminate { tried: vec![Tried { url, why }] },
             CallError::Strange { url, why } => Error::Strange { url, why },
             CallError::Refused(problem) => Error::from(*problem),
         }

@@ -79,7 +79,7 @@ pub use feed::{Feed, FeedEvent, FeedOptions};
 pub use holder::{Leader, RoleHeld, RoleState};
 pub use http::{
     ACT_MAX, Answer, BodyPieces, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, LongAnswer, Page,
-    Request, Tls, alike, encoded,
+    Request, Tls, alike, encoded, parsed,
 };
 pub use json::lenient;
 pub use lease::{RENEWALS, Term};

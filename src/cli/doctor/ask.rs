@@ -116,7 +116,7 @@ fn no_answer_error(first: BTreeMap<String, Asked>) -> CallError {
         match error {
             CallError::NotReached { tried: mut more } => tried.append(&mut more),
             // A read changes nothing, so a node that accepts the connection and says nothing counts as not reached.
-            CallError::NoAnswer { url, why } => tried.push(Tried { url, why }),
+            CallError::NoAnswer { url, why, .. } => tried.push(Tried { url, why }),
             CallError::Refused(_) => return error,
             error => other = Some(error),
         }

@@ -17,9 +17,10 @@ use serde_json::json;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cli::client::{CredentialArgs, Target};
+use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
+use crate::cli::target::TokenSource;
 use crate::client::{Request, random_id};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -83,7 +84,7 @@ impl Scratch {
         let until = Instant::now() + within;
         let address = self.address(until, within).await?;
         let url = format!("http://{address}");
-        self.target = Target { url: vec![url], token: CredentialArgs::of(token), ..Target::default() };
+        self.target = scratch_target(url, token);
         self.is_ready(until, within).await
     }
 
@@ -181,6 +182,11 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(Failure::file(path))
 }
 
+fn scratch_target(url: String, token: String) -> Target {
+    let token = TokenSource::Given { token, from: "the drill".to_string() };
+    Target { url: vec![url], token, ..Target::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,8 +219,7 @@ mod tests {
         let child = Command::new("false").spawn().expect("a process");
         scratch.child = Some(child);
         let url = format!("http://{}", stranger.local_addr().expect("an address"));
-        scratch.target =
-            Target { url: vec![url], token: CredentialArgs::of("t".to_string()), ..Target::default() };
+        scratch.target = scratch_target(url, "t".to_string());
         scratch.child.as_mut().expect("a process").wait().await.expect("it ends");
         let (until, within) = (Instant::now(), Duration::ZERO);
         let failure = scratch.is_ready(until, within).await.expect_err("it has ended");

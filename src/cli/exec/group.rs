@@ -41,7 +41,7 @@ impl Group {
         let _ = set_child_subreaper(Some(getpid()));
         let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
         let mut child = Command::new(std::env::current_exe()?);
-        child.args(["exec", "--inside", &getpid().as_raw_pid().to_string(), "--"]).args(command);
+        child.args(["become", &getpid().as_raw_pid().to_string(), "--"]).args(command);
         child.env("ELDEST_TOKEN", guard.token().to_string()).env("ELDEST_LEASE_SECRET", secret);
         child.env("ELDEST_ROLE", guard.role()).env("ELDEST_INSTANCE_ID", guard.instance_id());
         let child = child.process_group(0).stdin(stdin).spawn()?;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::client::{Answer, CallError, LOOK_MAX, Request, alike};
+use crate::client::{Answer, CallError, Caller, LOOK_MAX, Request, alike};
 
 /// The part of `GET /v1/status` that is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,10 @@ pub struct Cluster {
 }
 
 /// The time for the answer of a node from which the leader has heard nothing for `SILENT_SINCE_MS`.
-const SILENT_MOST: Duration = Duration::from_millis(300);
+const SILENT_MOST: Duration = Duration::from_millis(200);
+
+/// The time for the answer of the leader, when all others have answered. They take about as long to notice that it is dead.
+const LEADER_MOST: Duration = Duration::from_secs(1);
 
 const SILENT_SINCE_MS: u64 = 1_000;
 
@@ -107,34 +110,47 @@ pub struct NewestChange {
     pub leaderless_ms: Option<u64>,
 }
 
-impl Cluster {
-    /// Asks the leader, which asks the other nodes, how it became the leader.
-    pub async fn with_change(self, target: &Target) -> Result<Cluster, Failure> {
-        #[derive(Deserialize)]
-        struct Explained {
-            changes: Vec<NewestChange>,
-        }
-        let (Some(leader), Some(first)) = (&self.view.leader, target.url.first()) else {
-            return Ok(self);
-        };
-        if !matches!(self.nodes.get(&leader.id), Some(Ok(_))) {
-            return Ok(self);
-        }
-        let call = Request::get("/v1/explain/leader?limit=1").within(EXPLAINS_MOST);
-        let answer = target.caller()?.at(&alike(&leader.url, first), &call).await;
-        let explained = answer.and_then(Answer::taken).and_then(|answer| answer.read::<Explained>());
-        let newest = explained.ok().and_then(|explained| explained.changes.into_iter().next());
-        let change = newest.filter(|change| change.epoch.as_ref() == Some(&self.view.epoch));
-        Ok(Cluster { change, ..self })
+/// Asks the leader, which asks the other nodes, how it became the leader.
+async fn newest_change(caller: Caller, leader: String) -> Option<NewestChange> {
+    #[derive(Deserialize)]
+    struct Explained {
+        changes: Vec<NewestChange>,
     }
+    let call = Request::get("/v1/explain/leader?limit=1").within(EXPLAINS_MOST);
+    let answer = caller.at(&leader, &call).await.and_then(Answer::taken).ok()?;
+    answer.read::<Explained>().ok()?.changes.into_iter().next()
 }
 
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     gather_within(target, LOOK_MAX).await
 }
 
+/// Also asks how the leader became the leader, while other nodes are waited for.
+pub async fn gather_with_change(target: &Target) -> Result<Cluster, Failure> {
+    let mut explains = JoinSet::new();
+    let mut cluster = gather_and(target, LOOK_MAX, |caller, leader| {
+        explains.spawn(newest_change(caller.clone(), leader.to_string()));
+    })
+    .await?;
+    while let Some(change) = explains.join_next().await {
+        let newest = change.ok().flatten();
+        cluster.change =
+            newest.filter(|change| change.epoch.as_ref() == Some(&cluster.view.epoch)).or(cluster.change);
+    }
+    Ok(cluster)
+}
+
 /// Asks with a time limit for each answer: a node that is frozen costs no more than this.
 pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster, Failure> {
+    gather_and(target, within, |_, _| ()).await
+}
+
+/// `leads` gets each node that says that it leads, with its address.
+async fn gather_and(
+    target: &Target,
+    within: Duration,
+    mut leads: impl FnMut(&Caller, &str),
+) -> Result<Cluster, Failure> {
     let caller = target.caller()?;
     let call = Request::get("/v1/status").within(within);
     let answer = caller.first(&target.url, &call).await?;
@@ -144,30 +160,37 @@ pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster,
     for member in &first.members {
         let (id, caller, call, url) =
             (member.id, caller.clone(), call.clone(), alike(&member.url, &first_url));
-        asked.spawn(async move { (id, read(caller.at(&url, &call).await)) });
+        asked.spawn(async move { (id, read(caller.at(&url, &call).await), url) });
     }
     let mut nodes = BTreeMap::new();
-    let in_time = Instant::now() + SILENT_MOST;
+    let began = Instant::now();
     loop {
-        let answered = match only_silent_are_left(&first, &nodes) {
-            true => timeout_at(in_time, asked.join_next()).await.unwrap_or_default(),
-            false => asked.join_next().await,
+        let most = match left(&first, &nodes) {
+            Left::Some => None,
+            Left::OnlySilent => Some(SILENT_MOST),
+            Left::OnlyTheLeader => Some(LEADER_MOST),
+        };
+        let answered = match most {
+            Some(most) => timeout_at(began + most, asked.join_next()).await.unwrap_or_default(),
+            None => asked.join_next().await,
         };
         match answered {
-            Some(Ok((id, answer))) => drop(nodes.insert(id, answer.map_err(|error| why(&error)))),
+            Some(Ok((id, answer, url))) => {
+                if answer.as_ref().is_ok_and(|report| report.role == "leader") {
+                    leads(&caller, &url);
+                }
+                nodes.insert(id, answer.map_err(|error| why(&error)));
+            }
             // A task that panicked has no answer either.
             Some(Err(_)) => {}
             None => break,
         }
     }
+    let waited = began.elapsed();
+    let unheard = if leading(&nodes).is_some() { ", and the leader does not hear from it" } else { "" };
+    let silence = format!("no answer within {} ms{unheard}", waited.as_millis());
     for member in &first.members {
-        let silence = || {
-            Err(format!(
-                "no answer within {} ms, and the leader does not hear from it",
-                SILENT_MOST.as_millis()
-            ))
-        };
-        nodes.entry(member.id).or_insert_with(silence);
+        nodes.entry(member.id).or_insert_with(|| Err(silence.clone()));
     }
     // The node that was asked first may be known by another address than the one it was reached at.
     let own = nodes.entry(first.node.id).or_insert_with(|| Ok(first.clone()));
@@ -178,15 +201,37 @@ pub async fn gather_within(target: &Target, within: Duration) -> Result<Cluster,
     Ok(Cluster { view, nodes, change: None })
 }
 
-/// Whether the leader has answered, and hears from none of the nodes that have not. Such a node is given up soon: a frozen one takes the
-/// call and never answers.
-fn only_silent_are_left(first: &NodeReport, nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> bool {
-    let Some(leader) = leading(nodes) else { return false };
-    let is_silent = |id: u32| {
-        let seen = leader.members.iter().find(|member| member.id == id);
-        seen.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
-    };
-    first.members.iter().all(|member| nodes.contains_key(&member.id) || is_silent(member.id))
+/// The nodes that have not answered yet.
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    /// They may be slow, or all have answered.
+    Some,
+    /// The leader has answered, and hears from none of them. Such a node is given up soon: a frozen one takes the call and
+    /// never answers.
+    OnlySilent,
+    /// It is the leader that all others name. It may be frozen, and they have not noticed yet.
+    OnlyTheLeader,
+}
+
+fn left(first: &NodeReport, nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Left {
+    let mut left =
+        first.members.iter().map(|member| member.id).filter(|id| !nodes.contains_key(id)).peekable();
+    if left.peek().is_none() {
+        return Left::Some;
+    }
+    match leading(nodes) {
+        Some(leader) => {
+            let is_silent = |id: u32| {
+                let seen = leader.members.iter().find(|member| member.id == id);
+                seen.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
+            };
+            if left.all(is_silent) { Left::OnlySilent } else { Left::Some }
+        }
+        None => {
+            let named = following(nodes).and_then(|report| report.side());
+            if left.all(|id| Some(id) == named) { Left::OnlyTheLeader } else { Left::Some }
+        }
+    }
 }
 
 fn read(answer: Result<Answer, CallError>) -> Result<NodeReport, CallError> {
@@ -246,25 +291,28 @@ mod tests {
     }
 
     #[test]
-    fn only_a_node_that_the_leader_does_not_hear_is_given_up_soon() {
+    fn a_node_that_will_hardly_answer_is_given_up_soon() {
         let member = |id, last_heard_ms| ListedMember { id, last_heard_ms, ..ListedMember::default() };
         let report = |role: &str, heard: [Option<u64>; 3]| NodeReport {
             role: role.into(),
             epoch: "7.1".into(),
+            leader: Some(Located { id: 3, url: String::new() }),
             members: [1, 2, 3].into_iter().zip(heard).map(|(id, heard)| member(id, heard)).collect(),
             ..NodeReport::default()
         };
         let first = report("follower", [None; 3]);
-        let left = |role: &str, heard| {
-            only_silent_are_left(
-                &first,
-                &BTreeMap::from([(1, Ok(report(role, heard))), (2, Err("x".into()))]),
-            )
-        };
-        assert!(left("leader", [Some(0), Some(9), Some(1_001)]));
-        assert!(left("leader", [Some(0), Some(9), None]));
-        assert!(!left("leader", [Some(0), Some(9), Some(1_000)]), "it may be slow");
-        assert!(!left("follower", [Some(0), Some(9), None]), "two followers need not hear from each other");
+        let answered =
+            |role: &str, heard| BTreeMap::from([(1, Ok(report(role, heard))), (2, Err("x".into()))]);
+        let left = |role: &str, heard| left(&first, &answered(role, heard));
+        assert_eq!(left("leader", [Some(0), Some(9), Some(1_001)]), Left::OnlySilent);
+        assert_eq!(left("leader", [Some(0), Some(9), None]), Left::OnlySilent);
+        assert_eq!(left("leader", [Some(0), Some(9), Some(1_000)]), Left::Some, "it may be slow");
+        assert_eq!(left("follower", [Some(0), Some(9), None]), Left::OnlyTheLeader);
+        let only_one = BTreeMap::from([(1, Ok(report("follower", [None; 3])))]);
+        assert_eq!(super::left(&first, &only_one), Left::Some, "a follower may be slow");
+        let mut all = answered("leader", [None; 3]);
+        all.insert(3, Err("x".into()));
+        assert_eq!(super::left(&first, &all), Left::Some);
     }
 
     #[test]

@@ -32,8 +32,19 @@ pub struct Question<'a> {
     /// The body, in JSON.
     pub body: Option<Bytes>,
     pub within: Duration,
+    /// Nodes that will hardly answer. Each has a shorter time.
+    pub unheard: &'a [NodeId],
     /// The maximum size of an answer. A node with a longer one is left out.
     pub bytes_most: usize,
+}
+
+/// The time of a node from which the leader hears nothing. One that is frozen takes the call and never answers.
+const UNHEARD_MOST: Duration = Duration::from_millis(200);
+
+impl Question<'_> {
+    fn within(&self, member: NodeId) -> Duration {
+        if self.unheard.contains(&member) { self.within.min(UNHEARD_MOST) } else { self.within }
+    }
 }
 
 /// The reason why a node is left out.
@@ -98,10 +109,11 @@ pub async fn ask_others(
         let mut headers = HeaderMap::new();
         head(member.id, &mut headers);
         async move {
-            let answer = match timeout(question.within, ask(context, &member, question, headers)).await {
+            let within = question.within(member.id);
+            let answer = match timeout(within, ask(context, &member, question, headers)).await {
                 Ok(said) => said,
                 Err(_) => {
-                    let why = format!("it did not answer within {} ms", question.within.as_millis());
+                    let why = format!("it did not answer within {} ms", within.as_millis());
                     Err(Silence::open(SilenceKind::NoAnswer, why))
                 }
             };

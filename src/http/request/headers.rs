@@ -24,7 +24,7 @@ use crate::http::access::Who;
 use crate::http::answer::{Code, Problem};
 use crate::http::url::decode;
 use crate::store::{DocCondition, Holding, SecretHash};
-use crate::types::KeyedCall;
+use crate::types::{ClusterId, KeyedCall};
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The number of the first line of a chunk that one node forwards to another.
@@ -35,6 +35,24 @@ pub const SECRET: HeaderName = HeaderName::from_static("eldest-secret");
 
 /// The role in whose name a document is written (P59).
 pub const IF_ROLE: HeaderName = HeaderName::from_static("if-role");
+
+/// The identity of the cluster that a call is for.
+pub const IF_CLUSTER: HeaderName = HeaderName::from_static("if-cluster");
+
+/// Refuses a call that is for another cluster. A caller may have the address of a node that is now another cluster's.
+pub fn check_cluster(headers: &HeaderMap, own: impl FnOnce() -> ClusterId) -> Result<(), Problem> {
+    let Some(meant) = headers.get(IF_CLUSTER) else { return Ok(()) };
+    let own = own();
+    if own.is_known() && meant.as_bytes() == own.to_string().as_bytes() {
+        return Ok(());
+    }
+    let meant = String::from_utf8_lossy(meant.as_bytes());
+    let detail = match own.is_known() {
+        true => format!("this node belongs to the cluster {own}, and the call is for {meant}"),
+        false => format!("this node belongs to no cluster yet, and the call is for {meant}"),
+    };
+    Err(Problem::new(Code::WrongCluster, detail))
+}
 
 /// The same bound as that of a name.
 const SECRET_MOST: usize = 256;

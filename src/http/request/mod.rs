@@ -26,7 +26,8 @@ pub use client_request::{CallKind, ClientCall, ClientHead, ClientRequest};
 pub use command::{command, line};
 pub use context::{Context, FAREWELL};
 pub use headers::{
-    FIRST_LINE, Fresh, IDEMPOTENCY_KEY, IF_ROLE, KeyOwner, SECRET, condition, freshness, holder, no_holder,
+    FIRST_LINE, Fresh, IDEMPOTENCY_KEY, IF_ROLE, KeyOwner, SECRET, check_cluster, condition, freshness,
+    holder, no_holder,
 };
 pub use holders::{HolderHere, HoldingStream};
 pub use lines::{CHUNK_LINES, Chunk, Commands};

@@ -104,6 +104,7 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
         origin: request.origin(),
         body: Some(message.clone()),
         within: timeout_of_peer(&context.setup.settings.timing),
+        unheard: &[],
         bytes_most: ANSWER_BYTES_MOST,
     };
     let mut open = Open::to_all(context);

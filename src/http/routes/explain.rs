@@ -98,13 +98,21 @@ pub fn one_line(said: &str) -> String {
     said.replace(char::is_control, " ")
 }
 
+/// The nodes from which the leader hears nothing. Only the leader itself knows.
+fn unheard(own: &Explained) -> Vec<NodeId> {
+    let silent = own.contenders.iter().filter(|one| one.fitness == "silent");
+    silent.map(|one| NodeId(one.node)).collect()
+}
+
 /// Returns the answer of each other node.
 pub async fn ask<Told: DeserializeOwned>(
     context: &Context,
     request: &ClientRequest,
     target: &str,
 ) -> Vec<(u32, String, Result<Told, String>)> {
-    let said = ask_others(context, &question(request, target, WITHIN), |_, _| ()).await;
+    let unheard = context.handle.explain().await.map(|own| unheard(&own)).unwrap_or_default();
+    let question = Question { unheard: &unheard, ..question(request, target, WITHIN) };
+    let said = ask_others(context, &question, |_, _| ()).await;
     let parsed = said.into_iter().map(|Said { member, answer, .. }| {
         let told = answer
             .map_err(|silence| silence.why)
@@ -123,6 +131,7 @@ pub fn question<'a>(request: &'a ClientRequest, target: &'a str, within: Duratio
         origin: request.origin(),
         body: None,
         within,
+        unheard: &[],
         bytes_most: ANSWER_BYTES_MOST,
     }
 }

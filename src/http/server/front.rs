@@ -30,7 +30,8 @@ use crate::http::answer::{
 };
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{
-    Asker, ClientCall, ClientHead, Connection, Context, allow, host, is_preflight, origin, preflight,
+    Asker, ClientCall, ClientHead, Connection, Context, allow, check_cluster, host, is_preflight, origin,
+    preflight,
 };
 use crate::http::routes::Routes;
 use crate::http::url::has_dot_segments;
@@ -173,6 +174,7 @@ impl Front {
                 "path segments . and .. are not allowed: many clients rewrite them",
             ));
         }
+        check_cluster(&parts.headers, || self.context.setup.known().cluster)?;
         let Some(class) = Class::of(&parts.method, path) else {
             return Ok(None);
         };

@@ -5,10 +5,14 @@ use std::process::{Command, Output};
 /// It only makes a test fail.
 const LONGEST_S: &str = "180";
 
+/// No context of the user who runs the tests counts in them.
+pub const NO_CONTEXTS: (&str, &str) = ("ELDEST_CONTEXTS", "/nonexistent/contexts.json");
+
 /// The binary, ended by a signal if it hangs. A test needs no handling for that: the exit code shows it.
 pub fn bounded() -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=10", LONGEST_S, env!("CARGO_BIN_EXE_eldest")]);
+    command.env(NO_CONTEXTS.0, NO_CONTEXTS.1);
     command
 }
 

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, Response, StatusCode, Url};
+use reqwest::header::HeaderValue;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -37,6 +38,9 @@ const PROBE_MAX: Duration = Duration::from_secs(1);
 
 /// The limit of an action. A hand-over waits until the new leader has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
+
+/// The header that names the cluster that a call is for.
+const IF_CLUSTER: &str = "if-cluster";
 
 /// One call.
 #[derive(Clone, Debug)]
@@ -93,6 +97,7 @@ pub struct Caller {
     client: Client,
     credential: Option<String>,
     token_from: Option<String>,
+    cluster_id: Option<HeaderValue>,
 }
 
 impl Caller {
@@ -105,12 +110,18 @@ impl Caller {
     /// A caller of nodes that use TLS.
     pub fn with_tls(admin_token: Option<String>, tls: &Tls) -> Result<Caller, CallError> {
         let client = connections(CONNECT_MAX, tls).map_err(|why| CallError::NoClient { why })?;
-        Ok(Caller { client, credential: admin_token, token_from: None })
+        Ok(Caller { client, credential: admin_token, token_from: None, cluster_id: None })
     }
 
     /// Names the source of the token. A refusal for lack of rights shows it.
     pub fn token_from(self, source: Option<String>) -> Caller {
         Caller { token_from: source, ..self }
+    }
+
+    /// Names the cluster that the calls are for. A node of another cluster refuses them, and counts as one that cannot be
+    /// reached.
+    pub fn of_cluster(self, id: Option<String>) -> Caller {
+        Caller { cluster_id: id.and_then(|id| HeaderValue::try_from(id).ok()), ..self }
     }
 
     /// Calls the first of these nodes that accepts a connection. If that node names another leader, the call is sent
@@ -145,9 +156,12 @@ impl Caller {
     pub async fn at(&self, url: &str, request: &Request) -> Result<Answer, CallError> {
         let address = address(url, &request.path)?;
         let Request { method, headers, body, within, .. } = request;
-        let prepared = prepared(&self.client, self.credential.as_deref(), method, address, headers, body);
-        let answered = exchange(prepared, &Clock::Boottime, url, *within).await;
-        answered.map(|answer| self.by_token(answer)).map_err(|broken| broken.at(url))
+        let prepared = self.prepared(method, address, headers, body);
+        self.of_this_cluster(
+            exchange(prepared, &Clock::Boottime, url, *within)
+                .await
+                .map_err(|broken| broken.at(url, method))?,
+        )
     }
 
     /// Opens a stream that is read line by line as it comes, from the first of these nodes that can give it now. If none can, the
@@ -214,31 +228,52 @@ impl Caller {
     ) -> Result<Answer, CallError> {
         let address = address(url, path)?;
         let headers = [("content-type", "text/plain".to_string())];
-        let credential = self.credential.as_deref();
-        let request = prepared(&self.client, credential, &Method::POST, address, &headers, &None);
-        let answered = exchange(request.body(body_of(pieces)), &Clock::Boottime, url, within).await;
-        answered.map(|answer| self.by_token(answer)).map_err(|broken| broken.at(url))
+        let request = self.prepared(&Method::POST, address, &headers, &None).body(body_of(pieces));
+        self.of_this_cluster(
+            exchange(request, &Clock::Boottime, url, within)
+                .await
+                .map_err(|broken| broken.at(url, &Method::GET))?,
+        )
     }
 
     async fn begin_at(&self, url: &str, path: &str) -> Result<Response, CallError> {
         let address = address(url, path)?;
-        let credential = self.credential.as_deref();
-        let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
+        let request = self.prepared(&Method::GET, address, &[], &None);
         // A read changes nothing at the node, so a node that accepts the connection and says nothing is skipped.
         let Ok(sent) = timeout(LOOK_MAX, request.send()).await else {
             let why = format!("it accepted the connection and sent nothing for {} s", LOOK_MAX.as_secs());
             return Err(CallError::NotReached { tried: vec![Tried { url: url.to_string(), why }] });
         };
-        let response = sent.map_err(|error| Broken::of(&error).at(url))?;
+        let response = sent.map_err(|error| Broken::of(&error).at(url, &Method::GET))?;
         if response.status().is_success() {
             return Ok(response);
         }
-        let read = whole(response).await.map_err(|broken| broken.at(url))?;
-        Err(self.by_token(Answer::of(url, read, Clock::Boottime.now())).refusal())
+        let read = whole(response).await.map_err(|broken| broken.at(url, &Method::GET))?;
+        Err(self.of_this_cluster(Answer::of(url, read, Clock::Boottime.now()))?.refusal())
     }
 
-    fn by_token(&self, answer: Answer) -> Answer {
-        Answer { token_from: self.token_from.clone(), ..answer }
+    fn prepared(
+        &self,
+        method: &Method,
+        address: Url,
+        headers: &[(&'static str, String)],
+        body: &Option<Vec<u8>>,
+    ) -> RequestBuilder {
+        let prepared = prepared(&self.client, self.credential.as_deref(), method, address, headers, body);
+        match &self.cluster_id {
+            Some(id) => prepared.header(IF_CLUSTER, id),
+            None => prepared,
+        }
+    }
+
+    /// The answer, with the source of the token, unless the node belongs to another cluster. Then it has done nothing.
+    fn of_this_cluster(&self, answer: Answer) -> Result<Answer, CallError> {
+        let refuses = || answer.problem().is_some_and(|problem| problem.code == "wrong_cluster");
+        if self.cluster_id.is_some() && answer.status == StatusCode::CONFLICT && refuses() {
+            let why = "it belongs to another cluster".to_string();
+            return Err(CallError::NotReached { tried: vec![Tried { url: answer.url, why }] });
+        }
+        Ok(Answer { token_from: self.token_from.clone(), ..answer })
     }
 }
 

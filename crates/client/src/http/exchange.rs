@@ -67,11 +67,11 @@ impl Broken {
     }
 
     /// The error of a single call at this node.
-    pub fn at(self, url: &str) -> CallError {
+    pub fn at(self, url: &str, method: &Method) -> CallError {
         let url = url.to_string();
         match self {
             Broken::NotSent { why } => CallError::NotReached { tried: vec![Tried { url, why }] },
-            Broken::NoAnswer { why } => CallError::NoAnswer { url, why },
+            Broken::NoAnswer { why } => CallError::NoAnswer { url, why, is_open: !method.is_safe() },
             Broken::TooLarge { why } => CallError::Strange { url, why },
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::unfold;
-use reqwest::{Body, Response};
+use reqwest::{Body, Method, Response};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -114,7 +114,7 @@ impl LongAnswer {
 
     /// The next piece. Returns `None` at the end, and an error if the answer breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
-        let broken = |why: String| Broken::NoAnswer { why }.at(&self.url);
+        let broken = |why: String| Broken::NoAnswer { why }.at(&self.url, &Method::GET);
         match timeout(PIECE_SILENCE_MAX, self.response.chunk()).await {
             Ok(Ok(piece)) => Ok(piece),
             Ok(Err(error)) => Err(broken(root_of(&error))),

@@ -28,6 +28,6 @@ pub use caller::{ACT_MAX, Caller, LOOK_MAX, Request};
 pub use client::{Client, ClientBuilder, SECRET};
 pub use lines::{BodyPieces, LongAnswer};
 pub use lines::{End, Lines};
-pub use nodes::alike;
+pub use nodes::{alike, parsed};
 pub use path::{encoded, query, segment};
 pub use pool::Tls;

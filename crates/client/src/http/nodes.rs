@@ -79,10 +79,17 @@ impl Nodes {
     }
 }
 
-/// Parses a node's URL, or returns what is wrong with it.
+/// The port of a node, unless its settings name another.
+const PORT: u16 = 9000;
+
+/// Parses a node's URL, or returns what is wrong with it. An address without a scheme and a port has the port of a node.
 pub fn parsed(text: &str) -> Result<Url, &'static str> {
-    let with_scheme = if text.contains("://") { text.to_string() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme).map_err(|_| "write http://host:port")?;
+    let is_bare = !text.contains("://");
+    let with_scheme = if is_bare { format!("http://{text}") } else { text.to_string() };
+    let mut url = Url::parse(&with_scheme).map_err(|_| "write http://host:port")?;
+    if is_bare && url.port().is_none() && !text.trim_end_matches('/').ends_with(":80") {
+        url.set_port(Some(PORT)).map_err(|()| "write http://host:port")?;
+    }
     match url.scheme() {
         "http" => Ok(url),
         "https" if cfg!(feature = "tls") => Ok(url),
@@ -153,6 +160,19 @@ mod tests {
         assert_eq!(nodes.current().as_str(), "https://n2:9000/");
         assert_eq!(alike("https://n2:9000", "n1:9000"), "http://n2:9000");
         assert_eq!(alike("ftp://n2", "https://n1"), "ftp://n2");
+    }
+
+    #[test]
+    fn an_address_alone_has_the_port_of_a_node() {
+        for (text, url) in [
+            ("n1", "http://n1:9000/"),
+            ("n1:80", "http://n1/"),
+            ("n1:8000/", "http://n1:8000/"),
+            ("[::80]", "http://[::80]:9000/"),
+            ("http://n1", "http://n1/"),
+        ] {
+            assert_eq!(parsed(text).as_ref().map(Url::as_str), Ok(url), "{text}");
+        }
     }
 
     #[test]
