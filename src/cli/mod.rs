@@ -24,6 +24,7 @@ mod out;
 mod output;
 mod pages;
 mod proc;
+mod progress;
 mod restore;
 mod role;
 mod serve;

@@ -11,15 +11,16 @@ mod screen;
 use std::time::Duration;
 
 use clap::Parser;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::client::Target;
 use super::exit::Failure;
+use super::output::Output;
 use super::signals::Signals;
 use super::span::span;
-use super::status::{gather_within, table_of};
+use super::status::{Cluster, gather_within, table_of};
 use crate::client::{Client, LOOK_MAX, Request};
 use events::Events;
 use frame::ScreenFrame;
@@ -32,9 +33,10 @@ Example:
   eldest top
   eldest top --every 5s
   eldest top --once
+  eldest top --count 60 --output jsonl
 
-Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. Data that
-the token may not read is left out.")]
+Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. With
+--json each refresh is one JSON object on one line. Data that the token may not read is left out.")]
 pub struct TopArgs {
     /// Refresh interval
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
@@ -45,6 +47,8 @@ pub struct TopArgs {
     /// Print one block, with the rates of one interval, and exit
     #[arg(long, conflicts_with = "count")]
     once: bool,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     target: Target,
 }
@@ -62,7 +66,7 @@ pub async fn run(args: &TopArgs) -> Result<(), Failure> {
     let mut look = Look { args, events: Events::follow(client(&args.target)?), rates: Rates::default() };
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let mut resized = signal(SignalKind::window_change()).map_err(Failure::NoRuntime)?;
-    let mut screen = if args.once { Screen::plain() } else { Screen::open()? };
+    let mut screen = if args.once { Screen::plain(&args.output) } else { Screen::open(&args.output)? };
     let mut ticks = interval(args.every.max(EVERY_LEAST));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first look has no rates yet, so a single block is that of the second one.
@@ -103,14 +107,14 @@ struct Look<'a> {
 impl Look<'_> {
     async fn frame(&mut self) -> ScreenFrame {
         let (target, within) = (&self.args.target, answers_within(self.args));
-        let (status, leader) = match gather_within(target, within).await {
-            Ok(cluster) => (table_of(&cluster), leader_url(&cluster)),
-            Err(failure) => (format!("{failure}\n"), None),
+        let (status, leader, cluster) = match gather_within(target, within).await {
+            Ok(cluster) => (table_of(&cluster), leader_url(&cluster), Ok(json(&cluster))),
+            Err(failure) => (format!("{failure}\n"), None, Err(failure.to_string())),
         };
         let (figures, roles) =
             tokio::join!(figures(target, leader.as_deref(), within), roles(target, within));
         let rate = self.rates.of(Instant::now(), figures);
-        ScreenFrame { status, rate, roles, events: self.events.newest() }
+        ScreenFrame { status, cluster, rate, roles, events: self.events.newest() }
     }
 }
 
@@ -123,7 +127,35 @@ async fn roles(target: &Target, within: Duration) -> Option<Vec<Value>> {
     page["items"].as_array().cloned()
 }
 
-fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
+/// The cluster for scripts, with the names that `eldest status --json` uses.
+fn json(cluster: &Cluster) -> Value {
+    let view = &cluster.view;
+    let nodes = view.members.iter().map(|member| {
+        let own = cluster.nodes.get(&member.id);
+        json!({
+            "id": member.id,
+            "name": member.name,
+            "url": member.url,
+            "lag": member.lag,
+            "last_heard_ms": member.last_heard_ms,
+            "trouble": member.trouble,
+            "error": own.and_then(|own| own.as_ref().err()),
+            "status": own.and_then(|own| own.as_ref().ok()),
+        })
+    });
+    json!({
+        "cluster": view.cluster,
+        "mode": view.mode,
+        "leader": view.leader,
+        "heir": view.heir,
+        "epoch": view.epoch,
+        "commit_index": view.commit_index,
+        "service_down": view.service_down,
+        "nodes": nodes.collect::<Vec<_>>(),
+    })
+}
+
+fn leader_url(cluster: &Cluster) -> Option<String> {
     cluster.view.leader.as_ref().map(|leader| leader.url.clone())
 }
 
@@ -145,12 +177,40 @@ fn client(target: &Target) -> Result<Client, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::cli::status::NodeReport;
 
     #[test]
     fn a_signal_ends_a_screen_and_breaks_off_a_single_block() {
         assert!(ended_by(15, false).is_ok());
         let broken_off = ended_by(15, true).expect_err("there is no block");
         assert_eq!(broken_off.code(), 128 + 15);
+    }
+
+    #[test]
+    fn scripts_read_each_node() {
+        let report: NodeReport = serde_json::from_value(json!({
+            "cluster": "shop", "mode": "safe", "node": {"id": 1, "name": "node-1"}, "role": "leader",
+            "leader": {"id": 1, "url": "http://n1"}, "epoch": "7.1", "commit_index": 9, "applied_index": 9,
+            "last_index": 9, "snapshot_id": 0, "digest": "0", "heir": 2,
+            "members": [{"id": 1, "name": "node-1", "url": "http://n1"}, {"id": 2, "name": "node-2", "url": "http://n2"}]
+        }))
+        .expect("a report");
+        let nodes = BTreeMap::from([(1, Ok(report.clone())), (2, Err("it is frozen".to_string()))]);
+        let said = json(&Cluster { view: report, nodes, change: None });
+        assert_eq!(
+            (&said["cluster"], &said["leader"]["id"], &said["heir"]),
+            (&json!("shop"), &json!(1), &json!(2))
+        );
+        assert_eq!(
+            (&said["nodes"][0]["status"]["role"], &said["nodes"][0]["error"]),
+            (&json!("leader"), &Value::Null)
+        );
+        assert_eq!(
+            (&said["nodes"][1]["status"], &said["nodes"][1]["error"]),
+            (&Value::Null, &json!("it is frozen"))
+        );
     }
 }
