@@ -133,7 +133,7 @@ mod tests {
             json!({"id": "7", "kind": "new_leader", "at": "2026-11-28T14:03:07.123456Z", "epoch": "7.1"});
         let shown = ShownEvent::of(serde_json::from_value(event.clone()).expect("an event"));
         assert_eq!(shown.document, event);
-        assert_eq!(shown.line, "14:03:07  new_leader           7  7.1");
+        assert_eq!(shown.line, "14:03:07  new_leader           7.1");
         assert_eq!(ShownEvent::missing("no leader").document, json!({"error": "no leader"}));
     }
 
