@@ -84,15 +84,21 @@ pub async fn run(args: &BackupArgs) -> Result<(), Failure> {
         return args.output.done(&taken.json(path), String::new);
     }
     let BackupHead { rows, cluster, index, node, .. } = taken.head;
-    note(&format!("{rows} rows of cluster {cluster} at index {index}, by node {node}"));
+    note(&format!("{} of cluster {cluster} at index {index}, by node {node}", counted(rows)));
     Ok(())
+}
+
+/// The number of rows, in words.
+pub fn counted(rows: u64) -> String {
+    if rows == 1 { "1 row".to_string() } else { format!("{rows} rows") }
 }
 
 /// What a backup contains, for people.
 fn contents(head: &BackupHead) -> String {
     let BackupHead { rows, cluster, mode, index, epoch, node, time, .. } = head;
     clean(&format!(
-        "{rows} rows of cluster {cluster} ({mode}) at index {index} in epoch {epoch}, by node {node} at {time}"
+        "{} of cluster {cluster} ({mode}) at index {index} in epoch {epoch}, by node {node} at {time}",
+        counted(*rows)
     ))
 }
 

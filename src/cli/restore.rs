@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
-use super::backup::checked;
+use super::backup::{checked, counted};
 use super::client::{Target, json};
 use super::exit::Failure;
 use super::out::{clean, note};
@@ -92,13 +92,12 @@ pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
 
 fn sentence(done: &Value) -> String {
     let backup = &done["backup"];
-    let [rows, from, index, epoch] =
-        [&done["rows"], &backup["index"], &done["index"], &done["epoch"]].map(cell);
-    let cluster = cell(&backup["cluster"]);
-    let text = format!(
-        "all data is replaced by the {rows} rows of cluster {cluster} at index {from}; the cluster is at index {index} in epoch {epoch}"
-    );
-    clean(&text)
+    let [cluster, from, index, epoch] =
+        [&backup["cluster"], &backup["index"], &done["index"], &done["epoch"]].map(cell);
+    let rows = counted(done["rows"].as_u64().unwrap_or_default());
+    clean(&format!(
+        "all data is replaced by the backup of cluster {cluster} at index {from}, {rows}; the cluster is now at index {index} in epoch {epoch}"
+    ))
 }
 
 /// Names the flag that allows what was refused. Scripts read the rule in the problem.
@@ -119,7 +118,7 @@ fn advise(answer: &Answer) {
 async fn send(caller: &Caller, leader: &str, path: &str, file: &Path) -> Result<Answer, Failure> {
     let all = file.metadata().map_err(Failure::file(file))?.len();
     let sent = Arc::new(AtomicU64::new(0));
-    let upload = caller.upload(leader, path, counted(file, sent.clone())?, WITHIN);
+    let upload = caller.upload(leader, path, counting(file, sent.clone())?, WITHIN);
     tokio::pin!(upload);
     let (mut progress, mut ticks) = (Progress::begin(), interval(EVERY));
     loop {
@@ -150,11 +149,11 @@ async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, 
 
 /// Reads the file on a separate thread, because files block.
 pub fn pieces(path: &Path) -> Result<BodyPieces, Failure> {
-    counted(path, Arc::default())
+    counting(path, Arc::default())
 }
 
 /// Counts the bytes that are taken to be sent.
-fn counted(path: &Path, taken: Arc<AtomicU64>) -> Result<BodyPieces, Failure> {
+fn counting(path: &Path, taken: Arc<AtomicU64>) -> Result<BodyPieces, Failure> {
     let mut file = File::open(path).map_err(Failure::file(path))?;
     let (tell, pieces) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
@@ -186,7 +185,7 @@ mod tests {
     fn people_get_a_sentence() {
         let done = json!({"index": 40, "epoch": "7.1", "digest": "0", "rows": 3, "other_cluster": false,
             "backup": {"cluster": "prod", "index": 12}});
-        let expected = "all data is replaced by the 3 rows of cluster prod at index 12; the cluster is at index 40 in epoch 7.1";
+        let expected = "all data is replaced by the backup of cluster prod at index 12, 3 rows; the cluster is now at index 40 in epoch 7.1";
         assert_eq!(sentence(&done), expected);
     }
 }

@@ -73,6 +73,8 @@ const BAD: [(&str, &str); 8] = [
 /// For each command that calls no node, the words with which it succeeds, and those with which it fails, each with the exit code and the
 /// code of the problem. The words in capitals are files, see [`Files`].
 const LOCAL: [(&str, &str, &[(&str, i32, &str)]); 8] = [
+    ("log verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
+    ("snapshot verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
     ("backup check", "BACKUP", &[("NOTHING", 1, "failed"), ("CUT", 5, "damaged")]),
     (
         "check",
@@ -97,8 +99,6 @@ const LOCAL: [(&str, &str, &[(&str, i32, &str)]); 8] = [
     ),
     ("cert client", "web --dir CERTS", &[("web --dir NOTHING", 1, "failed")]),
     ("cert show", "CERTS/ca.crt", &[("NOTHING", 1, "failed"), ("WRONG", 1, "failed")]),
-    ("log verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
-    ("snapshot verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
 ];
 
 fn run(url: &str, token: &str, words: &str) -> Output {
