@@ -70,9 +70,11 @@ const BAD: [(&str, &str); 8] = [
     ("drill", "handover --yes"),
 ];
 
-/// For each command that calls no node, the words with which it succeeds, and those with which it fails, each with the exit code and the
-/// code of the problem. The words in capitals are files, see [`Files`].
-const LOCAL: [(&str, &str, &[(&str, i32, &str)]); 8] = [
+/// The words with which a command fails, its exit code, and the code of the problem.
+type LocalFailure = (&'static str, i32, &'static str);
+
+/// For each command that calls no node, the words with which it succeeds, and those with which it fails. The words in capitals are files, see [`Files`].
+const LOCAL: [(&str, &str, &[LocalFailure]); 8] = [
     ("log verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
     ("snapshot verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
     ("backup check", "BACKUP", &[("NOTHING", 1, "failed"), ("CUT", 5, "damaged")]),
