@@ -11,9 +11,10 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
 
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use crate::config::{Config, Flags, MemberSettings, Mistakes, Sources, Wrong, WrongTopology};
 use files::Folder;
 use issue::Authority;
@@ -44,6 +45,8 @@ enum What {
         of: Of,
         #[command(flatten)]
         into: Into,
+        #[command(flatten)]
+        output: Output,
     },
     /// Issue or reissue a certificate for one node
     #[command(after_help = "Example:\n  eldest cert node 4 --topology topology.json --dir certs")]
@@ -57,6 +60,8 @@ enum What {
         names: Vec<String>,
         #[command(flatten)]
         into: Into,
+        #[command(flatten)]
+        output: Output,
     },
     /// Issue a certificate for a client
     #[command(after_help = "Example:\n  eldest cert client backup --dir certs")]
@@ -65,12 +70,16 @@ enum What {
         name: String,
         #[command(flatten)]
         into: Into,
+        #[command(flatten)]
+        output: Output,
     },
     /// Print the owner, names and expiry of a certificate
     #[command(after_help = "Example:\n  eldest cert show certs/node-1.crt")]
     Show {
         /// A certificate in PEM
         file: PathBuf,
+        #[command(flatten)]
+        output: Output,
     },
 }
 
@@ -93,41 +102,52 @@ struct Into {
 
 pub fn run(args: &CertArgs) -> Result<(), Failure> {
     match &args.what {
-        What::Init { of, into } => init(&of.topology, into),
-        What::Node { id, of, names, into } => node(*id, &of.topology, names, into),
-        What::Client { name, into } => client(name, into),
-        What::Show { file } => show::show(file),
+        What::Init { of, into, output } => init(&of.topology, into, output),
+        What::Node { id, of, names, into, output } => node(*id, &of.topology, names, into, output),
+        What::Client { name, into, output } => client(name, into, output),
+        What::Show { file, output } => show::show(file, output),
     }
 }
 
-fn init(topology: &Path, into: &Into) -> Result<(), Failure> {
+fn init(topology: &Path, into: &Into, output: &Output) -> Result<(), Failure> {
     let config = read(topology, None)?;
     let folder = Folder::new(&into.dir);
     let stems = config.members.iter().map(stem);
     folder.must_be_free(stems.chain(["ca".to_string()]))?;
     let authority = Authority::new(&config.cluster_name)?;
-    let mut issued = vec![("ca".to_string(), authority.files())];
-    for member in &config.members {
-        issued.push((stem(member), authority.node(&config.cluster_name, member, &[], into.days)?));
+    let issue = |member| authority.node(&config.cluster_name, member, &[], into.days);
+    let issued: Result<Vec<_>, Failure> =
+        config.members.iter().map(|member| Ok((member, issue(member)?))).collect();
+    // Nothing is written before all is made.
+    let issued = issued?;
+    let ca = folder.write("ca", &authority.files())?;
+    let mut nodes = Vec::new();
+    for (member, files) in &issued {
+        nodes.push(written("node", member.id.0.into(), folder.write(&stem(member), files)?));
     }
-    for (stem, files) in &issued {
-        folder.write(stem, files)?;
-    }
-    print(&next_steps(&into.dir, &config))
+    let said = json!({ "cluster": config.cluster_name, "ca": ca, "nodes": nodes });
+    output.done(&said, || next_steps(&into.dir, &config))
 }
 
-fn node(id: u32, topology: &Path, names: &[String], into: &Into) -> Result<(), Failure> {
+/// The paths of two files, with the node or the client that they are for.
+fn written(owner: &str, name: Value, mut files: Value) -> Value {
+    files[owner] = name;
+    files
+}
+
+fn node(id: u32, topology: &Path, names: &[String], into: &Into, output: &Output) -> Result<(), Failure> {
     let config = read(topology, Some(u64::from(id)))?;
     let Some(member) = config.member(config.me) else {
         return Err(Failure::NothingThere { path: topology.to_path_buf(), what: "such node" });
     };
     let folder = Folder::new(&into.dir);
     let stem = folder.free(&stem(member));
-    folder.write(&stem, &folder.authority()?.node(&config.cluster_name, member, names, into.days)?)?;
-    print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
+    let files =
+        folder.write(&stem, &folder.authority()?.node(&config.cluster_name, member, names, into.days)?)?;
+    output.done(&written("node", id.into(), files), || are_in(&stem, &into.dir))
 }
 
-fn client(name: &str, into: &Into) -> Result<(), Failure> {
+fn client(name: &str, into: &Into, output: &Output) -> Result<(), Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !(1..=64).contains(&name.len()) || !name.chars().all(plain) || name.starts_with('.') {
         return Err(Failure::Certificate {
@@ -138,8 +158,12 @@ fn client(name: &str, into: &Into) -> Result<(), Failure> {
     }
     let folder = Folder::new(&into.dir);
     let stem = folder.free(&format!("client-{name}"));
-    folder.write(&stem, &folder.authority()?.client(name, into.days)?)?;
-    print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
+    let files = folder.write(&stem, &folder.authority()?.client(name, into.days)?)?;
+    output.done(&written("client", name.into(), files), || are_in(&stem, &into.dir))
+}
+
+fn are_in(stem: &str, dir: &Path) -> String {
+    format!("{stem}.crt and {stem}.key are in {}", dir.display())
 }
 
 /// The topology alone matters here. A topology that does not name its own node is no mistake.
@@ -194,5 +218,23 @@ Keep ca.key safe and off the nodes: it issues certificates, and anyone who has i
 impl From<rcgen::Error> for Failure {
     fn from(error: rcgen::Error) -> Failure {
         Failure::Certificate { why: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_get_the_paths_of_what_was_written() {
+        let dir = std::env::temp_dir().join(format!("eldest-certs-{}", std::process::id()));
+        let folder = Folder::new(&dir);
+        let issued = Authority::new("shop").and_then(|authority| authority.client("web", 1)).expect("issued");
+        let files = folder.write("client-web", &issued).expect("written");
+        let path = |name: &str| dir.join(name).display().to_string();
+        let expected =
+            json!({"client": "web", "certificate": path("client-web.crt"), "key": path("client-web.key")});
+        assert_eq!(written("client", "web".into(), files), expected);
+        std::fs::remove_dir_all(&dir).expect("removed");
     }
 }

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use clap::Parser;
+use serde_json::{Value, json};
 
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use super::sources::SourceArgs;
 use super::table::Table;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, MemberSettings};
 use crate::protocol::Mode;
 
 #[derive(Debug, Parser)]
@@ -16,15 +17,53 @@ use crate::protocol::Mode;
 Example:
   eldest check --topology topology.json --config eldest.toml --node 2
 
-Exits with 0 if a node would start with these settings, with 2 if there are mistakes.")]
+Exits with 0 if a node would start with these settings, with 2 if there are mistakes. With --json, stderr then has one
+object, which lists them under \"mistakes\".")]
 pub struct CheckArgs {
     #[command(flatten)]
     sources: SourceArgs,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
-    print(&summary(&loaded))
+    args.output.show(&json(&loaded), |_| summary(&loaded))
+}
+
+/// `tolerates` is the number of nodes that may fail.
+fn json(Loaded { config, remarks }: &Loaded) -> Value {
+    let timing = &config.timing;
+    let member = |member: &MemberSettings| json!({ "id": member.id.0, "name": member.name, "address": member.address.to_string() });
+    let members: Vec<Value> = config.members.iter().map(member).collect();
+    json!({
+        "cluster": config.cluster_name,
+        "mode": config.mode.name(),
+        "node": config.me.0,
+        "listen": config.listen.to_string(),
+        "data": config.data.display().to_string(),
+        "tolerates": tolerated(config),
+        "heartbeat_ms": timing.heartbeat.0 / 1_000,
+        "dead_after_ms": timing.dead_after.0 / 1_000,
+        "poll_ms": (config.mode == Mode::Available).then_some(timing.poll.0 / 1_000),
+        "lease_ms": timing.lease.0 / 1_000,
+        "drift_percent": timing.drift_percent,
+        "cluster_secret": config.secret.is_some(),
+        "admin_token": config.admin_token.is_some(),
+        "anonymous": config.anonymous.said(),
+        "digest": format!("{:016x}", config.digest()),
+        "members": members,
+        "remarks": remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// The number of nodes that may fail.
+fn tolerated(config: &Config) -> usize {
+    let nodes = config.members.len();
+    match config.mode {
+        Mode::Safe => nodes - (nodes / 2 + 1),
+        Mode::Available => nodes - 1,
+    }
 }
 
 fn summary(Loaded { config, remarks }: &Loaded) -> String {
@@ -63,8 +102,8 @@ fn goes_on(config: &Config) -> String {
     let nodes = config.members.len();
     match config.mode {
         Mode::Safe => {
-            let quorum = nodes / 2 + 1;
-            format!("{quorum} of {nodes} nodes must be up, so {} may fail", nodes - quorum)
+            let may_fail = tolerated(config);
+            format!("{} of {nodes} nodes must be up, so {may_fail} may fail", nodes - may_fail)
         }
         Mode::Available => format!("every side of a split stays available, even 1 of {nodes} nodes"),
     }
@@ -77,4 +116,29 @@ fn members(config: &Config) -> Table {
         table.row([own.into(), member.id.0.to_string(), member.name.clone(), member.address.to_string()]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, Sources, load};
+
+    #[test]
+    fn scripts_read_the_settings() {
+        let topology = concat!(env!("CARGO_MANIFEST_DIR"), "/topology.example.json").into();
+        let flags = Flags { node: Some(1), insecure: Some(true), ..Flags::default() };
+        let loaded = load(Sources { topology, config: None, env: [], flags }).expect("no mistakes");
+        let said = json(&loaded);
+        let names: Vec<&String> = said.as_object().expect("an object").keys().collect();
+        let expected = "admin_token anonymous cluster cluster_secret data dead_after_ms digest drift_percent heartbeat_ms \
+            lease_ms listen members mode node poll_ms remarks tolerates";
+        assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(
+            (&said["node"], &said["tolerates"], &said["poll_ms"]),
+            (&json!(1), &json!(1), &Value::Null)
+        );
+        assert_eq!(said["digest"], format!("{:016x}", loaded.config.digest()));
+        assert_eq!(said["members"][0]["id"], 1);
+        assert!(summary(&loaded).contains("2 of 3 nodes must be up, so 1 may fail"), "{}", summary(&loaded));
+    }
 }

@@ -10,7 +10,7 @@ use super::dev::error::DevError;
 use super::exec::end::ExecEnd;
 use super::serve::error::ServeError;
 use crate::client::CallError;
-use crate::config::Mistakes;
+use crate::config::{Mistake, Mistakes, Source};
 use crate::storage::StorageError;
 use eldest_load::BenchError;
 
@@ -170,10 +170,12 @@ impl Failure {
             Failure::NotHeld { .. } => ("not_held", "The role has no holder"),
             Failure::NotNow { .. } => ("not_now", "The cluster is not in the required state"),
             Failure::NobodyLeads => ("no_leader", "There is no leader"),
+            Failure::Config(_) => ("wrong_configuration", "Mistakes in the configuration"),
+            Failure::Damaged { .. } => ("damaged", "Damaged data was found"),
             _ if self.code() == 2 => ("usage", "Invalid command line"),
             _ => ("failed", "The command failed"),
         };
-        json!({
+        let mut document = json!({
             "type": format!("urn:eldest:problem:{code}"),
             "title": title,
             "status": null,
@@ -181,7 +183,13 @@ impl Failure {
             "code": code,
             "retryable": matches!(self.code(), 3 | 9 | 10),
             "exit_code": self.code(),
-        })
+        });
+        match self {
+            Failure::Config(mistakes) => document["mistakes"] = mistakes.iter().map(mistake).collect(),
+            Failure::Damaged { what } => document["damage"] = json!(what),
+            _ => {}
+        }
+        document
     }
 
     /// The failure of a write to stdout, whose reader may have gone.
@@ -196,6 +204,26 @@ impl Failure {
         let path = path.into();
         move |error| Failure::File { path: path.clone(), error }
     }
+}
+
+/// One mistake of a configuration: where its value comes from, and what is wrong.
+fn mistake(Mistake { place, wrong }: &Mistake) -> Value {
+    let (source, file) = match &place.source {
+        Source::Defaults => ("default", None),
+        Source::File(file) => ("file", Some(file.display().to_string())),
+        Source::Environment => ("environment", None),
+        Source::Flags => ("flag", None),
+    };
+    let key = Some(&place.path).filter(|key| !key.is_empty());
+    json!({
+        "source": source,
+        "file": file,
+        "key": key,
+        "line": place.spot.map(|spot| spot.line),
+        "column": place.spot.map(|spot| spot.column),
+        "place": place.to_string(),
+        "wrong": wrong.to_string(),
+    })
 }
 
 /// The exit codes by which scripts distinguish refusals.
@@ -279,6 +307,7 @@ impl From<ServeError> for Failure {
 mod tests {
     use super::*;
     use crate::client::Problem;
+    use crate::config::{Flags, Sources, load};
 
     fn refused(status: u16) -> Failure {
         Failure::Call(CallError::Refused(Box::new(Problem { status, ..Problem::default() })))
@@ -315,5 +344,36 @@ mod tests {
         let failure = Failure::file("/no/such")(io::Error::from(io::ErrorKind::NotFound));
         assert_eq!(failure.to_string(), "/no/such: entity not found");
         assert_eq!(failure.code(), 1);
+    }
+
+    #[test]
+    fn scripts_get_each_damage() {
+        let document = Failure::Damaged { what: vec!["a".to_string(), "b".to_string()] }.document();
+        assert_eq!((&document["code"], &document["exit_code"]), (&json!("damaged"), &json!(5)));
+        assert_eq!(document["damage"], json!(["a", "b"]));
+        assert_eq!(document["detail"], "damaged: a; b");
+    }
+
+    #[test]
+    fn scripts_get_each_mistake() {
+        let folder = std::env::temp_dir().join(format!("eldest-mistakes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let topology = folder.join("topology.json");
+        std::fs::write(&topology, "{\n  \"clusters\": []}").expect("a file");
+        let sources = Sources { topology: topology.clone(), config: None, env: [], flags: Flags::default() };
+        let document = Failure::Config(load(sources).expect_err("a mistake")).document();
+        assert_eq!(
+            (&document["code"], &document["exit_code"]),
+            (&json!("wrong_configuration"), &json!(2)),
+            "{document}"
+        );
+        let mistakes = document["mistakes"].as_array().expect("a list");
+        assert!(!mistakes.is_empty());
+        for mistake in mistakes {
+            let names: Vec<&String> = mistake.as_object().expect("an object").keys().collect();
+            assert_eq!(names, ["column", "file", "key", "line", "place", "source", "wrong"]);
+        }
+        assert_eq!(mistakes[0]["file"], json!(topology.display().to_string()), "{document}");
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

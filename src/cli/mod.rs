@@ -26,6 +26,7 @@ mod out;
 mod output;
 mod pages;
 mod proc;
+mod progress;
 mod restore;
 mod role;
 mod serve;

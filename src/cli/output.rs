@@ -87,6 +87,14 @@ impl Output {
         self.show(said, |_| sentence())
     }
 
+    /// Prints one of several things that come one after the other. A document of YAML begins with `---`.
+    pub fn next(&self, said: &Value, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {
+        match self.form() {
+            Form::Yaml => print(&format!("---\n{}", yaml(said))),
+            _ => self.show(said, text),
+        }
+    }
+
     pub fn is_for_scripts(&self) -> bool {
         self.form() != Form::Table
     }

@@ -3,17 +3,24 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Parser;
+use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::interval;
 
-use super::backup::checked;
+use super::backup::{checked, counted};
 use super::client::{Target, json};
 use super::exit::Failure;
-use super::out::{note, print};
-use crate::client::{BodyPieces, CallError, Caller, Method, Request};
+use super::out::{clean, note};
+use super::output::Output;
+use super::pages::cell;
+use super::progress::{EVERY, Progress};
+use crate::client::{Answer, BodyPieces, CallError, Caller, Method, Request};
 use crate::store::TOKEN_FLOOR_MOST;
 
 /// The text that is shown if the command was not confirmed.
@@ -56,6 +63,8 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..=TOKEN_FLOOR_MOST))]
     token_floor: Option<u64>,
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     target: Target,
 }
 
@@ -70,7 +79,29 @@ pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
         path.push_str(&format!("&token_floor={floor}"));
     }
     let leader = leader(&caller, &args.target.url, &path).await?;
-    let answer = caller.upload(&leader, &path, pieces(&args.file)?, WITHIN).await?;
+    let answer = send(&caller, &leader, &path, &args.file).await?;
+    if !args.output.is_for_scripts() {
+        advise(&answer);
+    }
+    let done = json(&answer.taken()?)?;
+    if done["other_cluster"] == true && !args.output.is_for_scripts() {
+        note(&format!("the backup is of another cluster: {} at index {}", head.cluster, head.index));
+    }
+    args.output.done(&done, || sentence(&done))
+}
+
+fn sentence(done: &Value) -> String {
+    let backup = &done["backup"];
+    let [cluster, from, index, epoch] =
+        [&backup["cluster"], &backup["index"], &done["index"], &done["epoch"]].map(cell);
+    let rows = counted(done["rows"].as_u64().unwrap_or_default());
+    clean(&format!(
+        "all data is replaced by the backup of cluster {cluster} at index {from}, {rows}; the cluster is now at index {index} in epoch {epoch}"
+    ))
+}
+
+/// Names the flag that allows what was refused. Scripts read the rule in the problem.
+fn advise(answer: &Answer) {
     let rule = answer.problem().and_then(|mut problem| problem.members.remove("rule"));
     match rule.as_ref().and_then(|rule| rule.as_str()) {
         Some("other_cluster") => {
@@ -81,11 +112,24 @@ pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
         }
         _ => {}
     }
-    let done = json(&answer.taken()?)?;
-    if done["other_cluster"] == true {
-        note(&format!("the backup is of another cluster: {} at index {}", head.cluster, head.index));
+}
+
+/// Sends the file, and shows how far it is, and that the cluster still works after all was sent.
+async fn send(caller: &Caller, leader: &str, path: &str, file: &Path) -> Result<Answer, Failure> {
+    let all = file.metadata().map_err(Failure::file(file))?.len();
+    let sent = Arc::new(AtomicU64::new(0));
+    let upload = caller.upload(leader, path, counting(file, sent.clone())?, WITHIN);
+    tokio::pin!(upload);
+    let (mut progress, mut ticks) = (Progress::begin(), interval(EVERY));
+    loop {
+        tokio::select! {
+            answer = &mut upload => return Ok(answer?),
+            _ = ticks.tick() => match sent.load(Ordering::Relaxed) {
+                sent if sent < all => progress.bytes("sent", sent, Some(all)),
+                _ => progress.waits("waiting for the cluster"),
+            },
+        }
     }
-    print(&done.to_string())
 }
 
 /// Finds the leader by sending it an empty body. The file itself is sent only once, so it must go to the right node;
@@ -105,6 +149,11 @@ async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, 
 
 /// Reads the file on a separate thread, because files block.
 pub fn pieces(path: &Path) -> Result<BodyPieces, Failure> {
+    counting(path, Arc::default())
+}
+
+/// Counts the bytes that are taken to be sent.
+fn counting(path: &Path, taken: Arc<AtomicU64>) -> Result<BodyPieces, Failure> {
     let mut file = File::open(path).map_err(Failure::file(path))?;
     let (tell, pieces) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
@@ -116,10 +165,27 @@ pub fn pieces(path: &Path) -> Result<BodyPieces, Failure> {
                 piece.truncate(length);
                 Bytes::from(piece)
             });
+            let length = piece.as_ref().map_or(0, Bytes::len) as u64;
             if matches!(&piece, Ok(piece) if piece.is_empty()) || tell.blocking_send(piece).is_err() || ends {
                 return;
             }
+            taken.fetch_add(length, Ordering::Relaxed);
         }
     });
     Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn people_get_a_sentence() {
+        let done = json!({"index": 40, "epoch": "7.1", "digest": "0", "rows": 3, "other_cluster": false,
+            "backup": {"cluster": "prod", "index": 12}});
+        let expected = "all data is replaced by the backup of cluster prod at index 12, 3 rows; the cluster is now at index 40 in epoch 7.1";
+        assert_eq!(sentence(&done), expected);
+    }
 }

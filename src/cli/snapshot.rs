@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
 
 use super::exit::Failure;
-use super::out::{Out, note, print};
+use super::out::{Out, note};
+use super::output::Output;
+use super::progress::{bytes_in, timed};
 use super::table::Table;
-use crate::storage::snapshot::{Inspection, SnapshotError, inspect};
+use crate::storage::snapshot::{ChainFile, Inspection, SnapshotError, inspect};
 use crate::types::Index;
 
 /// The folder in a data directory.
@@ -16,7 +19,7 @@ const FOLDER: &str = "snapshots";
 const CAT_EXAMPLE: &str = "Example:\n  eldest snapshot cat /var/lib/eldest | grep '^doc '";
 
 const VERIFY_EXAMPLE: &str = "Example:\n  eldest snapshot verify /var/lib/eldest\n\nExits with 0 if everything \
-    is intact, with 5 if not.";
+    is intact, with 5 if not. With --json, stderr then has one object, which lists the damage.";
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -35,7 +38,12 @@ enum Action {
     Cat(Directory),
     /// Check every file; exits with 5 if something is damaged
     #[command(after_help = VERIFY_EXAMPLE)]
-    Verify(Directory),
+    Verify {
+        #[command(flatten)]
+        directory: Directory,
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -48,7 +56,7 @@ struct Directory {
 pub fn run(args: &SnapshotArgs) -> Result<(), Failure> {
     match &args.action {
         Action::Cat(Directory { directory }) => cat(directory),
-        Action::Verify(Directory { directory }) => verify(directory),
+        Action::Verify { directory, output } => verify(&directory.directory, output),
     }
 }
 
@@ -65,7 +73,9 @@ pub fn newest_in(data: &Path) -> Result<Option<Index>, Failure> {
 fn look(directory: &Path) -> Result<Inspection, Failure> {
     std::fs::metadata(directory).map_err(Failure::file(directory))?;
     let below = directory.join(FOLDER);
-    Ok(inspect(if below.is_dir() { &below } else { directory })?)
+    let folder = if below.is_dir() { &below } else { directory };
+    let what = format!("checking {} MiB", bytes_in(folder) >> 20);
+    Ok(timed(&what, || inspect(folder))?)
 }
 
 fn cat(directory: &Path) -> Result<(), Failure> {
@@ -81,8 +91,28 @@ fn cat(directory: &Path) -> Result<(), Failure> {
     out.end()
 }
 
-fn verify(directory: &Path) -> Result<(), Failure> {
+fn verify(directory: &Path, output: &Output) -> Result<(), Failure> {
     let found = look(directory)?;
+    let damage: Vec<String> = found.bad().iter().map(ToString::to_string).collect();
+    output.show(&json(&found, &damage), |_| table(&found))?;
+    if damage.is_empty() { Ok(()) } else { Err(Failure::Damaged { what: damage }) }
+}
+
+fn json(found: &Inspection, damage: &[String]) -> Value {
+    let file = |file: ChainFile| {
+        json!({
+            "file": file.path.display().to_string(),
+            "from": file.from,
+            "to": file.boundary.index(),
+            "values": file.lines,
+            "bytes": file.bytes,
+        })
+    };
+    let files: Vec<Value> = found.chain().map(file).collect();
+    json!({ "newest": found.newest().map(|newest| newest.meta.at.to_string()), "files": files, "damage": damage })
+}
+
+fn table(found: &Inspection) -> String {
     let mut table = Table::new(["FROM", "TO", "VALUES", "BYTES", "FILE"]);
     for file in found.chain() {
         let path = file.path.display().to_string();
@@ -91,9 +121,7 @@ fn verify(directory: &Path) -> Result<(), Failure> {
     }
     let newest =
         found.newest().map_or("no snapshot".to_string(), |newest| format!("newest: {}", newest.meta.at));
-    print(&format!("{table}{newest}"))?;
-    let damage: Vec<String> = found.bad().iter().map(ToString::to_string).collect();
-    if damage.is_empty() { Ok(()) } else { Err(Failure::Damaged { what: damage }) }
+    format!("{table}{newest}")
 }
 
 impl From<SnapshotError> for Failure {
@@ -102,5 +130,21 @@ impl From<SnapshotError> for Failure {
             SnapshotError::Bad(flaw) => Failure::Damaged { what: vec![flaw.to_string()] },
             other => Failure::Storage(other.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_read_a_folder_without_a_snapshot() {
+        let folder = std::env::temp_dir().join(format!("eldest-no-snapshot-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let found = look(&folder).expect("it can be read");
+        let expected = json!({"newest": null, "files": [], "damage": ["x"]});
+        assert_eq!(json(&found, &["x".to_string()]), expected);
+        assert!(table(&found).ends_with("no snapshot"));
+        std::fs::remove_dir(&folder).expect("removed");
     }
 }

@@ -39,6 +39,11 @@ pub fn table_of(cluster: &Cluster) -> String {
     view::table(cluster)
 }
 
+/// Also used by `eldest top`.
+pub fn json_of(cluster: &Cluster) -> serde_json::Value {
+    view::json(cluster)
+}
+
 /// Also used by `eldest dev`.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
     let target = Target { url: urls, ..Target::default() };

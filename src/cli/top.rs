@@ -17,9 +17,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::client::Target;
 use super::exit::Failure;
+use super::output::Output;
 use super::signals::Signals;
 use super::span::span;
-use super::status::{gather_within, table_of};
+use super::status::{Cluster, gather_within, json_of, table_of};
 use crate::client::{LOOK_MAX, Request};
 use events::Events;
 use frame::ScreenFrame;
@@ -32,9 +33,10 @@ Example:
   eldest top
   eldest top --every 5s
   eldest top --once
+  eldest top --count 60 --output jsonl
 
-Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. Data that
-the token may not read is left out.")]
+Press Ctrl-C to exit. If the output is not a terminal, blocks are printed one after the other. With
+--json each refresh is one JSON object on one line. Data that the token may not read is left out.")]
 pub struct TopArgs {
     /// Refresh interval
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
@@ -45,6 +47,8 @@ pub struct TopArgs {
     /// Print one block, with the rates of one interval, and exit
     #[arg(long, conflicts_with = "count")]
     once: bool,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     target: Target,
 }
@@ -63,7 +67,7 @@ pub async fn run(args: &TopArgs) -> Result<(), Failure> {
         Look { args, events: Events::follow(args.target.client(&args.target.url)?), rates: Rates::default() };
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let mut resized = signal(SignalKind::window_change()).map_err(Failure::NoRuntime)?;
-    let mut screen = if args.once { Screen::plain() } else { Screen::open()? };
+    let mut screen = if args.once { Screen::plain(&args.output) } else { Screen::open(&args.output)? };
     let mut ticks = interval(args.every.max(EVERY_LEAST));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first look has no rates yet, so a single block is that of the second one.
@@ -104,14 +108,14 @@ struct Look<'a> {
 impl Look<'_> {
     async fn frame(&mut self) -> ScreenFrame {
         let (target, within) = (&self.args.target, answers_within(self.args));
-        let (status, leader) = match gather_within(target, within).await {
-            Ok(cluster) => (table_of(&cluster), leader_url(&cluster)),
-            Err(failure) => (format!("{failure}\n"), None),
+        let (status, leader, cluster) = match gather_within(target, within).await {
+            Ok(cluster) => (table_of(&cluster), leader_url(&cluster), Ok(json_of(&cluster))),
+            Err(failure) => (format!("{failure}\n"), None, Err(failure.to_string())),
         };
         let (figures, roles) =
             tokio::join!(figures(target, leader.as_deref(), within), roles(target, within));
         let rate = self.rates.of(Instant::now(), figures);
-        ScreenFrame { status, rate, roles, events: self.events.newest() }
+        ScreenFrame { status, cluster, rate, roles, events: self.events.newest() }
     }
 }
 
@@ -124,7 +128,7 @@ async fn roles(target: &Target, within: Duration) -> Option<Vec<Value>> {
     page["items"].as_array().cloned()
 }
 
-fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
+fn leader_url(cluster: &Cluster) -> Option<String> {
     cluster.view.leader.as_ref().map(|leader| leader.url.clone())
 }
 

@@ -119,7 +119,8 @@ async fn what_was_there_is_there_again_though_writes_go_on() {
     wait_for("writes go on", async || (written.load(Ordering::Relaxed) > before + 20).then_some(())).await;
     ends.store(true, Ordering::Relaxed);
     writing.await.expect("every write is taken");
-    let head: Value = serde_json::from_str(&done_offline(&["backup", "check", &file])).expect("JSON");
+    let head: Value =
+        serde_json::from_str(&done_offline(&["backup", "check", &file, "--json"])).expect("JSON");
     let kept = rows_of(&file);
     // The token has its own row.
     assert_eq!(head["rows"], kept.len() as u64 + 1);
@@ -130,7 +131,7 @@ async fn what_was_there_is_there_again_though_writes_go_on() {
     assert!(!fs::read_to_string(&file).expect("a backup").contains("\nrole "), "leases are nobody's data");
 
     let restored: Value =
-        serde_json::from_str(&done(&cluster, 2, &["restore", &file, "--yes"]).await).expect("JSON");
+        serde_json::from_str(&done(&cluster, 2, &["restore", &file, "--yes", "--json"]).await).expect("JSON");
     assert_eq!((&restored["other_cluster"], &restored["rows"]), (&json!(false), &head["rows"]));
     assert_eq!(rows_at(&cluster, cluster.leader().await).await, kept);
     cluster.equal_states(&[1, 2, 3]).await;
@@ -153,7 +154,7 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     let file = backup(&one, "one.backup").await;
     let token = one.answer(1, Call::get("/v1/roles/r")).await.expect(200).json()["token"].as_u64();
     let said: Value =
-        serde_json::from_str(&done(&other, 1, &["restore", &file, "--yes"]).await).expect("JSON");
+        serde_json::from_str(&done(&other, 1, &["restore", &file, "--yes", "--json"]).await).expect("JSON");
     assert_eq!(said["other_cluster"], true);
     assert_eq!(rows_at(&other, 1).await, rows_of(&file));
     let role = other.answer(1, Call::get("/v1/roles/r")).await.expect(200).json();

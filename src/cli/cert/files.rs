@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::issue::{Authority, Issued};
 use crate::cli::exit::Failure;
 
@@ -46,10 +48,13 @@ impl<'a> Folder<'a> {
         names.find(|name| self.is_free(name)).unwrap_or_else(|| stem.to_string())
     }
 
-    pub fn write(&self, stem: &str, issued: &Issued) -> Result<(), Failure> {
+    /// Returns the paths of the two files.
+    pub fn write(&self, stem: &str, issued: &Issued) -> Result<Value, Failure> {
         fs::create_dir_all(self.0).map_err(Failure::file(self.0))?;
-        create(&self.path(stem, "key"), &issued.key)?;
-        create(&self.path(stem, "crt"), &issued.certificate)
+        let (key, certificate) = (self.path(stem, "key"), self.path(stem, "crt"));
+        create(&key, &issued.key)?;
+        create(&certificate, &issued.certificate)?;
+        Ok(json!({ "certificate": certificate.display().to_string(), "key": key.display().to_string() }))
     }
 
     pub fn authority(&self) -> Result<Authority, Failure> {

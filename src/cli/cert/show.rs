@@ -1,26 +1,48 @@
-//! The contents of a certificate, for people.
+//! The contents of a certificate, for people and scripts.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use eldest_tls::{Facts, certificates};
+use serde_json::{Value, json};
 
 use crate::cli::exit::Failure;
-use crate::cli::out::print;
+use crate::cli::output::Output;
 use crate::cli::table::Table;
 
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
-pub fn show(file: &Path) -> Result<(), Failure> {
+pub fn show(file: &Path, output: &Output) -> Result<(), Failure> {
     let read = certificates(file).map_err(|error| Failure::Certificate { why: error.to_string() })?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let shown: Option<Vec<String>> =
-        read.iter().map(|der| Facts::read(der).map(|facts| table(&facts, now).to_string())).collect();
-    let shown = shown.ok_or_else(|| Failure::Certificate {
+    let all: Option<Vec<Facts>> = read.iter().map(|der| Facts::read(der)).collect();
+    let all = all.ok_or_else(|| Failure::Certificate {
         why: format!("{} does not contain a valid certificate", file.display()),
     })?;
-    print(&shown.join("\n"))
+    let items = all.iter().map(|facts| json(facts, now)).collect();
+    let tables =
+        |_: &[Value]| all.iter().map(|facts| table(facts, now).to_string()).collect::<Vec<_>>().join("\n");
+    output.list(items, tables)
+}
+
+/// The times are RFC 3339. An expired certificate has a negative number of days left.
+fn json(facts: &Facts, now: i64) -> Value {
+    json!({
+        "subject": facts.subject,
+        "issuer": facts.issuer,
+        "serial": facts.serial,
+        "names": facts.names(),
+        "not_before": moment(facts.not_before),
+        "not_after": moment(facts.not_after),
+        "days_left": facts.days_left(now),
+        "expired": facts.not_after < now,
+    })
+}
+
+fn moment(seconds: i64) -> String {
+    let of_day = seconds.rem_euclid(SECONDS_A_DAY);
+    format!("{}T{:02}:{:02}:{:02}Z", day(seconds), of_day / 3_600, of_day / 60 % 60, of_day % 60)
 }
 
 fn table(facts: &Facts, now: i64) -> Table {
@@ -73,5 +95,15 @@ mod tests {
         let shown = table(&facts, 1_582_934_400 - 86_400).to_string();
         assert!(shown.contains("2020-02-29") && shown.contains("days left"), "{shown}");
         assert!(table(&facts, 1_582_934_401).to_string().contains("0: expired"));
+    }
+
+    #[test]
+    fn scripts_read_the_same() {
+        let facts = Facts { subject: "x".to_string(), not_after: 1_582_934_400 + 3_661, ..Facts::default() };
+        let expected = json!({"subject": "x", "issuer": "", "serial": "", "names": [],
+            "not_before": "1970-01-01T00:00:00Z", "not_after": "2020-02-29T01:01:01Z", "days_left": 1, "expired": false});
+        assert_eq!(json(&facts, 1_582_934_400 - 86_400), expected);
+        let late = json(&facts, 1_582_934_400 + 3_662);
+        assert_eq!((&late["days_left"], &late["expired"]), (&json!(-1), &json!(true)));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -33,9 +34,17 @@ const KINDS: [&str; 14] = [
     "token_revoked",
 ];
 
+/// An event, or why there are none.
+#[derive(Clone, Debug)]
+pub struct ShownEvent {
+    pub line: String,
+    /// For scripts.
+    pub document: Value,
+}
+
 #[derive(Debug)]
 pub struct Events {
-    kept: Arc<Mutex<VecDeque<String>>>,
+    kept: Arc<Mutex<VecDeque<ShownEvent>>>,
     task: JoinHandle<()>,
 }
 
@@ -47,7 +56,7 @@ impl Events {
     }
 
     /// The events, the newest first.
-    pub fn newest(&self) -> Vec<String> {
+    pub fn newest(&self) -> Vec<ShownEvent> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
 }
@@ -58,17 +67,17 @@ impl Drop for Events {
     }
 }
 
-async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
-    let keep = |line: String| {
+async fn read(client: Client, kept: Arc<Mutex<VecDeque<ShownEvent>>>) {
+    let keep = |event: ShownEvent| {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         // A feed that cannot be read fails each second for the same reason.
-        if kept.back() == Some(&line) {
+        if kept.back().is_some_and(|last| last.line == event.line) {
             return;
         }
         if kept.len() == KEPT_MOST {
             kept.pop_front();
         }
-        kept.push_back(line);
+        kept.push_back(event);
     };
     let kinds: Vec<String> = KINDS.iter().map(ToString::to_string).collect();
     loop {
@@ -76,14 +85,29 @@ async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
         let ended = match client.feed(options).await {
             Ok(mut feed) => loop {
                 match feed.next().await {
-                    Ok(event) => keep(line(&event)),
+                    Ok(event) => keep(ShownEvent::of(event)),
                     Err(error) => break error,
                 }
             },
             Err(error) => error,
         };
-        keep(format!("cannot read the feed: {ended}"));
+        keep(ShownEvent::missing(&ended.to_string()));
         sleep(TRY_AGAIN).await;
+    }
+}
+
+impl ShownEvent {
+    fn of(event: FeedEvent) -> ShownEvent {
+        let line = line(&event);
+        let mut members = event.members;
+        members.insert("id".to_string(), event.id.into());
+        members.insert("kind".to_string(), event.kind.into());
+        ShownEvent { line, document: members.into() }
+    }
+
+    /// The feed cannot be read.
+    fn missing(why: &str) -> ShownEvent {
+        ShownEvent { line: format!("cannot read the feed: {why}"), document: json!({ "error": why }) }
     }
 }
 
@@ -101,9 +125,17 @@ fn line(event: &FeedEvent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn scripts_get_the_whole_event() {
+        let event =
+            json!({"id": "7", "kind": "new_leader", "at": "2026-11-28T14:03:07.123456Z", "epoch": "7.1"});
+        let shown = ShownEvent::of(serde_json::from_value(event.clone()).expect("an event"));
+        assert_eq!(shown.document, event);
+        assert_eq!(shown.line, "14:03:07  new_leader           7.1");
+        assert_eq!(ShownEvent::missing("no leader").document, json!({"error": "no leader"}));
+    }
 
     #[test]
     fn an_event_has_its_time_if_it_has_one() {

@@ -1,7 +1,8 @@
-//! The contents of the screen at one moment, cut to its size.
+//! The contents of the screen at one moment: for people cut to its size, for scripts as one object.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::events::ShownEvent;
 use super::rates::Rate;
 use crate::cli::out::clean;
 use crate::cli::pages::cell;
@@ -10,11 +11,13 @@ use crate::cli::table::Table;
 #[derive(Debug)]
 pub struct ScreenFrame {
     pub status: String,
+    /// The cluster for scripts, or why no node has answered.
+    pub cluster: Result<Value, String>,
     pub rate: Option<Rate>,
     /// `None` if the roles cannot be read.
     pub roles: Option<Vec<Value>>,
     /// The events, the newest first.
-    pub events: Vec<String>,
+    pub events: Vec<ShownEvent>,
 }
 
 /// The number of lines for events, if there are that many. The roles get the rest.
@@ -33,10 +36,22 @@ impl ScreenFrame {
         if !self.events.is_empty() {
             lines.extend(["".to_string(), "EVENTS, newest first".to_string()]);
             let room = rows.saturating_sub(lines.len());
-            lines.extend(self.events.iter().take(room).cloned());
+            lines.extend(self.events.iter().take(room).map(|event| event.line.clone()));
         }
         lines.truncate(rows);
         lines.iter().map(|line| clean(line).chars().take(columns).collect()).collect()
+    }
+
+    /// What is missing is null: `error` says why the cluster is, and the roles are if the token may not read them.
+    pub fn json(&self) -> Value {
+        json!({
+            "cluster": self.cluster.as_ref().ok(),
+            "error": self.cluster.as_ref().err(),
+            "records_per_second": self.rate.map(|rate| rate.records_a_second),
+            "commit_ms": self.rate.and_then(|rate| rate.commit_ms),
+            "roles": self.roles,
+            "events": self.events.iter().map(|event| &event.document).collect::<Vec<_>>(),
+        })
     }
 
     fn rate_line(&self) -> String {
@@ -66,17 +81,33 @@ impl ScreenFrame {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    fn event(number: usize) -> ShownEvent {
+        ShownEvent { line: format!("event {number}\u{1b}[31m"), document: json!({"kind": "conflict"}) }
+    }
+
+    #[test]
+    fn scripts_get_one_object() {
+        let role = json!({"role": "r0", "leader": {"instance_id": "i"}, "token": 0, "expires_in_ms": 9, "waiting": 0});
+        let expected = json!({"cluster": {"name": "dev"}, "error": null, "records_per_second": 1234.4,
+            "commit_ms": 3.21, "roles": [role], "events": [{"kind": "conflict"}]});
+        assert_eq!(frame(1, 1).json(), expected);
+        let cluster = Err("no node could be reached".to_string());
+        let frame = ScreenFrame { cluster, rate: None, roles: None, ..frame(0, 0) };
+        let expected = json!({"cluster": null, "error": "no node could be reached", "records_per_second": null,
+            "commit_ms": null, "roles": null, "events": []});
+        assert_eq!(frame.json(), expected);
+    }
 
     fn frame(roles: usize, events: usize) -> ScreenFrame {
         let role = |n: usize| json!({"role": format!("r{n}"), "leader": {"instance_id": "i"}, "token": n, "expires_in_ms": 9, "waiting": 0});
         ScreenFrame {
             status: "cluster dev\n1  node-1\n".to_string(),
+            cluster: Ok(json!({"name": "dev"})),
             rate: Some(Rate { records_a_second: 1234.4, commit_ms: Some(3.21) }),
             roles: Some((0..roles).map(role).collect()),
-            events: (0..events).map(|n| format!("event {n}\u{1b}[31m")).collect(),
+            events: (0..events).map(event).collect(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Writes the output: a terminal is redrawn in place, and any other output gets one block after the other.
+//! Writes the output: a terminal is redrawn in place, any other output gets one block after the other, and a script one
+//! document after the other.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -6,6 +7,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
+use crate::cli::output::Output;
 
 /// Control sequences: switch to a separate screen without a cursor that cuts lines at its edge, and back. A character
 /// may be two columns wide, so a line that was cut by characters may still be too long.
@@ -20,6 +22,7 @@ const USUAL_SIZE: (usize, usize) = (80, 24);
 
 #[derive(Debug)]
 pub struct Screen {
+    output: Output,
     is_terminal: bool,
     frame: Option<ScreenFrame>,
     /// The lines that the terminal shows. Empty if it has to be drawn as a whole.
@@ -28,9 +31,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn open() -> Result<Screen, Failure> {
-        let mut screen = Screen::plain();
-        screen.is_terminal = stdout().is_terminal();
+    pub fn open(output: &Output) -> Result<Screen, Failure> {
+        let mut screen = Screen::plain(output);
+        screen.is_terminal = stdout().is_terminal() && !output.is_for_scripts();
         if screen.is_terminal {
             write(ENTER)?;
         }
@@ -38,13 +41,14 @@ impl Screen {
     }
 
     /// Writes each block below the last one, even on a terminal.
-    pub fn plain() -> Screen {
-        Screen { is_terminal: false, frame: None, shown: Vec::new(), size: (0, 0) }
+    pub fn plain(output: &Output) -> Screen {
+        Screen { output: output.clone(), is_terminal: false, frame: None, shown: Vec::new(), size: (0, 0) }
     }
 
     pub fn show(&mut self, frame: ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
-            return write(&format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n")));
+            let block = |_: &_| format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n"));
+            return self.output.next(&frame.json(), block);
         }
         self.frame = Some(frame);
         self.draw()
