@@ -35,6 +35,7 @@ pub struct ConflictsArgs {
 enum Order {
     /// List conflicts, ordered by id
     #[command(after_help = "Example:\n  eldest conflicts list --kind doc --prefix app/")]
+    #[command(alias = "ls")]
     List(list::ConflictListArgs),
     /// Show one conflict in full
     #[command(after_help = "Example:\n  eldest conflicts show doc:app/config:8.2@41")]

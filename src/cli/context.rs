@@ -51,12 +51,14 @@ enum Order {
     },
     /// List all clusters that are stored; * marks the one in use
     #[command(after_help = LIST_EXAMPLE)]
+    #[command(alias = "ls")]
     List {
         #[command(flatten)]
         output: Output,
     },
     /// Remove a name
     #[command(after_help = REMOVE_EXAMPLE)]
+    #[command(aliases = ["rm", "delete"])]
     Remove {
         #[arg(value_name = "NAME")]
         name: String,

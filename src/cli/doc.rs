@@ -60,6 +60,7 @@ Examples:
   eldest doc put app/config '{\"replicas\": 3}' --if-absent
   eldest doc put app/config @config.json
   eldest doc put sessions/7 ann --text --ttl 30s")]
+    #[command(alias = "set")]
     Put {
         key: String,
         #[command(flatten)]
@@ -90,6 +91,7 @@ Examples:
     },
     /// Delete a document
     #[command(after_help = "Example:\n  eldest doc delete app/config")]
+    #[command(aliases = ["rm", "remove"])]
     Delete {
         key: String,
         /// Require that the document has this revision
@@ -106,6 +108,7 @@ Examples:
     #[command(
         after_help = "Examples:\n  eldest doc list --prefix app/\n  eldest doc list --limit 100 --output jsonl"
     )]
+    #[command(alias = "ls")]
     List {
         /// Show only keys with this prefix
         #[arg(long)]

@@ -39,6 +39,7 @@ pub struct MembersArgs {
 enum Change {
     /// List the members of the cluster, as one node knows them
     #[command(after_help = "Example:\n  eldest members list")]
+    #[command(alias = "ls")]
     List {
         #[command(flatten)]
         output: Output,
@@ -68,6 +69,7 @@ enum Change {
     },
     /// Remove a node; a leader hands over first
     #[command(after_help = "Example:\n  eldest members remove node-3")]
+    #[command(aliases = ["rm", "delete"])]
     Remove {
         /// Its id or name
         node: String,

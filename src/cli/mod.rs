@@ -84,22 +84,29 @@ enum Command {
     /// Refuse client writes on the whole cluster, or accept them again
     Service(service::ServiceArgs),
     /// List values that merges overrode, restore or drop them
+    #[command(alias = "conflict")]
     Conflicts(conflicts::ConflictsArgs),
     /// Read and write documents
+    #[command(alias = "docs")]
     Doc(doc::DocArgs),
     /// Acquire, renew, release and show roles
+    #[command(alias = "roles")]
     Role(role::RoleArgs),
     /// Register and list processes
+    #[command(aliases = ["procs", "process", "processes"])]
     Proc(proc::ProcArgs),
     /// Follow the events of the cluster
+    #[command(aliases = ["events", "watch"])]
     Feed(feed::FeedArgs),
     /// Publish messages to a channel, or subscribe to it
     Msg(msg::MsgArgs),
     /// Run a command while holding a role
     Exec(exec::ExecArgs),
     /// List, add, remove and move nodes of the cluster
+    #[command(alias = "member")]
     Members(members::MembersArgs),
     /// Create, list and revoke client tokens
+    #[command(alias = "tokens")]
     Token(token::TokenArgs),
     /// Form a new cluster while nodes are missing
     Form(leadership::FormArgs),
@@ -112,6 +119,7 @@ enum Command {
     /// Replace all data with a backup
     Restore(restore::RestoreArgs),
     /// Keep clusters by name, with their addresses and the files of their credentials
+    #[command(alias = "contexts")]
     Context(context::ContextArgs),
     /// Check settings and topology without starting anything
     Check(check::CheckArgs),

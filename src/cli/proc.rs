@@ -64,6 +64,7 @@ enum Order {
     },
     /// List registered processes, ordered by id
     #[command(after_help = "Example:\n  eldest proc list --role slave --capability render")]
+    #[command(alias = "ls")]
     List {
         #[arg(long)]
         role: Option<String>,
@@ -92,6 +93,7 @@ enum Order {
     },
     /// Remove a process
     #[command(after_help = "Example:\n  eldest proc remove w7")]
+    #[command(aliases = ["rm", "delete"])]
     Remove {
         id: String,
         #[command(flatten)]

@@ -96,6 +96,7 @@ enum Order {
     },
     /// List held roles, ordered by name
     #[command(after_help = "Example:\n  eldest role list --prefix jobs")]
+    #[command(alias = "ls")]
     List {
         /// Show only names with this prefix
         #[arg(long)]

@@ -53,6 +53,7 @@ Examples:
     },
     /// List tokens
     #[command(after_help = "Example:\n  eldest token list")]
+    #[command(alias = "ls")]
     List {
         #[command(flatten)]
         listing: Listing,
@@ -63,6 +64,7 @@ Examples:
     },
     /// Revoke a token, immediately and permanently
     #[command(after_help = "Example:\n  eldest token revoke 00f3a2c41b7d9e58")]
+    #[command(aliases = ["rm", "remove", "delete"])]
     Revoke {
         /// Token id, as shown by `list`
         #[arg(value_parser = id)]

@@ -59,3 +59,29 @@ fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String
         None => format!("the value is not valid JSON: {error}"),
     }
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(given: &str) -> String {
+        value_of(given, false).expect_err(given).to_string()
+    }
+
+    #[test]
+    fn a_value_keeps_its_digits_and_text_becomes_a_string() {
+        assert_eq!(value_of(" 1.50 ", false).ok().as_deref(), Some("1.50"));
+        assert_eq!(value_of("1.50", true).ok().as_deref(), Some("\"1.50\""));
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_what_to_type() {
+        assert_eq!(
+            told("hello"),
+            "hello is not valid JSON; to store text, quote it, as in '\"hello\"', or add --text"
+        );
+        assert!(told("{a: 1}").ends_with("quote it for the shell, as in '{\"a\": 1}'"), "{}", told("{a: 1}"));
+        let comma = told("{\"a\": 1,}");
+        assert!(!comma.contains("shell"), "the quotes are there: {comma}");
+        assert!(told("@/no/such/file").starts_with("/no/such/file: "));
+    }
+}

@@ -105,6 +105,22 @@ const MISTAKES: &[&str] = &[
     "exec --role r -- no-such-command",
     "log cat no-such-folder",
     "completions tcsh",
+    "context use nope",
+    "context set",
+    "context set prod --url ftp://n1",
+    "context set prod --url http://n1:9000/v1",
+    "context set 'a b' --url http://n1",
+    "context set prod --url http://NOBODY",
+    "status --context nope",
+    "status --context nope --url http://NOBODY",
+    "status --token ''",
+    "doc put a '{\"n\": 1,}'",
+    "doc list --limit many",
+    "msg publish c hello",
+    "healthcheck --url http://NOBODY,http://NOBODY",
+    "backup check no-such-file",
+    "cert show no-such-file",
+    "check --topology no-such-file",
 ];
 
 fn words(line: &str) -> Vec<String> {
@@ -155,7 +171,11 @@ fn without(words: &str, text: &str) -> String {
 /// One run of the binary in the cluster's folder. It calls the nodes of the cluster.
 async fn output(cluster: &Cluster, words: &[String]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
-    command.args(words).env("ELDEST_URL", cluster.urls().join(",")).env("COLUMNS", "100");
+    command
+        .args(words)
+        .env("ELDEST_URL", cluster.urls().join(","))
+        .env("COLUMNS", "100")
+        .env("ELDEST_CONTEXTS", "/nonexistent/contexts.json");
     let running = command.stdin(Stdio::null()).current_dir(cluster.folder()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(COMMAND_MOST, running).await;
     ended.unwrap_or_else(|_| panic!("{words:?} does not end")).expect("the binary runs")

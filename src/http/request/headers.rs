@@ -311,6 +311,18 @@ mod tests {
     }
 
     #[test]
+    fn a_call_for_another_cluster_is_refused() {
+        let code = |meant: u128, own: ClusterId| {
+            let named = headers(&[(IF_CLUSTER, ClusterId(meant).to_string().leak())]);
+            check_cluster(&named, || own).map_err(|problem| problem.code())
+        };
+        assert_eq!(code(7, ClusterId(7)), Ok(()));
+        assert_eq!(code(8, ClusterId(7)), Err(Code::WrongCluster));
+        assert_eq!(code(7, ClusterId::default()), Err(Code::WrongCluster), "it belongs to none yet");
+        assert!(check_cluster(&headers(&[]), || ClusterId(7)).is_ok());
+    }
+
+    #[test]
     fn a_condition_that_cannot_be_read_is_named() {
         for name in [IF_MATCH, IF_NONE_MATCH] {
             let problem = condition(&Method::PUT, &headers(&[(name.clone(), "12")])).expect_err("no tag");
