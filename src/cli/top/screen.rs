@@ -2,10 +2,9 @@
 
 use std::io::{IsTerminal, Write, stdout};
 
-use rustix::termios::tcgetwinsize;
-
 use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
+use crate::cli::out::terminal_size;
 
 /// Control sequences: switch to a separate screen without a cursor that cuts lines at its edge, and back. A character
 /// may be two columns wide, so a line that was cut by characters may still be too long.
@@ -57,8 +56,7 @@ impl Screen {
 
     fn draw(&mut self) -> Result<(), Failure> {
         let Some(frame) = &self.frame else { return Ok(()) };
-        let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
-        let size = size.map_or(USUAL_SIZE, |size| (size.ws_col.into(), size.ws_row.into()));
+        let size = terminal_size().unwrap_or(USUAL_SIZE);
         if size != self.size {
             (self.size, self.shown) = (size, Vec::new());
             write(CLEAR)?;
