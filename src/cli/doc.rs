@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
+use super::out::columns;
 use super::output::Output;
 use super::pages::{Listing, Reading, all, cell, with_query};
 use super::span::span;
@@ -197,7 +198,8 @@ pub async fn run(args: &DocArgs) -> Result<(), Failure> {
             output.show(&target.ask(&request).await?["result"], Value::to_string)
         }
         Order::List { prefix, listing, output, target } => {
-            output.texts(&all(target, "/v1/docs", &[("prefix", prefix.as_deref())], listing).await?, table)
+            let items = all(target, "/v1/docs", &[("prefix", prefix.as_deref())], listing).await?;
+            output.texts(&items, |items| table(items, columns()))
         }
     }
 }
@@ -251,20 +253,15 @@ fn row(item: &RawValue) -> Option<DocumentRow> {
     serde_json::from_str(item.get()).ok()
 }
 
-fn table(items: &[Box<RawValue>]) -> String {
-    /// The characters of a value that the table shows. `get` prints the whole value.
-    const SHOWN_CHARS: usize = 60;
+fn table(items: &[Box<RawValue>], columns: Option<usize>) -> String {
     if items.is_empty() {
         return "no documents".to_string();
     }
-    let mut table = Table::new(["KEY", "REV", "VALUE"]);
+    let mut table = Table::new(["KEY", "REV", "VALUE"]).long(["VALUE"]);
     for DocumentRow { key, rev, value } in items.iter().filter_map(|item| row(item)) {
-        let value = value.get();
-        let shown: String = value.chars().take(SHOWN_CHARS).collect();
-        let more = if shown.len() < value.len() { "…" } else { "" };
-        table.row([key, cell(&rev), format!("{shown}{more}")]);
+        table.row([key, cell(&rev), value.get().to_string()]);
     }
-    table.to_string()
+    table.fitted(columns)
 }
 
 #[cfg(test)]
@@ -297,9 +294,12 @@ mod tests {
 
     #[test]
     fn a_table_is_as_wide_as_a_terminal() {
-        assert_eq!(table(&[]), "no documents");
+        assert_eq!(table(&[], None), "no documents");
         let row = |row: Value| RawValue::from_string(row.to_string()).expect("JSON");
-        let shown = table(&[row(json!({"key": "k", "rev": "12", "value": "é".repeat(100)}))]);
+        let items = [row(json!({"key": "k", "rev": "12", "value": "é".repeat(100)}))];
+        assert!(table(&items, None).ends_with(&format!("\"{}\"\n", "é".repeat(100))));
+        let shown = table(&items, Some(80));
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.starts_with("KEY  REV  VALUE\nk    12   \"éé") && shown.ends_with("é…\n"), "{shown}");
     }
 }

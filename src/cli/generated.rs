@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Command, Parser};
 use clap_complete::{Shell, generate};
-use clap_mangen::Man;
+use serde_json::json;
 
 use super::exit::Failure;
+use super::manual::pages;
 use super::out::print;
+use super::output::Output;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -30,30 +32,25 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), F
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example:
-  eldest man /usr/local/share/man/man1")]
+  eldest man /usr/local/share/man/man1
+  eldest man ./man && man -l ./man/eldest-doc-put.1
+
+Each command has a page, at any depth: eldest-doc.1, eldest-doc-put.1. Pages of an earlier version stay in the folder.")]
 pub struct ManArgs {
     /// The folder to write to; it is created if it does not exist
     dir: PathBuf,
+    #[command(flatten)]
+    output: Output,
 }
 
-pub fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
-    command.build();
-    fs::create_dir_all(&args.dir).map_err(Failure::file(&args.dir))?;
-    let mut written = 0;
-    for page in std::iter::once(&command).chain(command.get_subcommands()) {
-        if page.get_name() == "help" {
-            continue;
-        }
-        let name = match page.get_name() {
-            "eldest" => "eldest".to_string(),
-            name => format!("eldest-{name}"),
-        };
-        let path = args.dir.join(format!("{name}.1"));
-        let mut text = Vec::new();
-        let page = page.clone().display_name(name);
-        Man::new(page).render(&mut text).map_err(Failure::file(&path))?;
-        fs::write(&path, text).map_err(Failure::file(&path))?;
-        written += 1;
+pub fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
+    let ManArgs { dir, output } = args;
+    let pages = pages(command).map_err(Failure::file(dir))?;
+    fs::create_dir_all(dir).map_err(Failure::file(dir))?;
+    for page in &pages {
+        let path = dir.join(format!("{}.1", page.name));
+        fs::write(&path, &page.text).map_err(Failure::file(&path))?;
     }
-    print(&format!("{written} pages in {}", args.dir.display()))
+    let done = json!({"pages": pages.len(), "folder": dir.display().to_string()});
+    output.done(&done, || format!("{} pages in {}", pages.len(), dir.display()))
 }

@@ -18,8 +18,10 @@ mod exec;
 mod exit;
 mod feed;
 mod generated;
+mod help;
 mod leadership;
 mod log;
+mod manual;
 mod members;
 mod msg;
 mod out;
@@ -50,6 +52,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Failure;
+use help::with_tidy_ends;
 use out::note;
 use output::{are_for_scripts, is_for_scripts};
 
@@ -142,7 +145,7 @@ enum Command {
 
 /// Runs the whole program. Wrong usage ends it with code 2.
 pub fn run() -> ExitCode {
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match with_tidy_ends(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() && are_for_scripts(&words()) => {
             return report_json(&Failure::Usage { what: plain(&error.to_string()) });
@@ -273,26 +276,30 @@ mod tests {
 
     #[test]
     fn every_help_shows_an_example() {
-        for (name, help) in helps(&Cli::command(), "eldest") {
+        for (name, help) in helps() {
             assert!(help.contains("Example") && help.contains(&format!("\n  {name}")), "{name}: {help}");
         }
     }
 
-    /// Each subcommand at any depth, with the end of its help.
-    fn helps(command: &clap::Command, path: &str) -> Vec<(String, String)> {
-        let of = |command: &clap::Command| {
-            let name = format!("{path} {}", command.get_name());
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let below = helps(command, &name);
-            std::iter::once((name, help)).chain(below).collect::<Vec<_>>()
-        };
-        command.get_subcommands().filter(|command| !command.is_hide_set()).flat_map(of).collect()
+    /// Each subcommand at any depth, with the end of its help as a terminal gets it.
+    fn helps() -> Vec<(String, String)> {
+        fn below(command: &clap::Command, path: &str) -> Vec<(String, String)> {
+            let of = |command: &clap::Command| {
+                let name = format!("{path} {}", command.get_name());
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                let below = below(command, &name);
+                std::iter::once((name, help)).chain(below).collect::<Vec<_>>()
+            };
+            command.get_subcommands().filter(|command| !command.is_hide_set()).flat_map(of).collect()
+        }
+        below(&with_tidy_ends(Cli::command()), "eldest")
     }
 
     /// Every example must be a command that can be typed.
     #[test]
     fn every_example_is_understood() {
-        for (_, help) in helps(&Cli::command(), "eldest") {
+        for (_, help) in helps() {
+            let help = help.replace(" \\\n", " ");
             for line in help.lines().filter(|line| line.starts_with("  eldest ")) {
                 let parsed = Cli::try_parse_from(words(line));
                 assert!(
@@ -304,9 +311,20 @@ mod tests {
         }
     }
 
-    /// The words of a line. Blanks separate words, except between single quotes; a pipe ends the command.
+    /// clap would break a longer line in the middle of a command.
+    #[test]
+    fn every_example_fits_a_terminal() {
+        for (name, help) in helps() {
+            let indented = help.lines().filter(|line| line.starts_with(' '));
+            let long: Vec<&str> = indented.filter(|line| line.chars().count() > 80).collect();
+            assert!(long.is_empty(), "{name}: {long:?}");
+        }
+    }
+
+    /// The words of a line. Blanks separate words, except between single quotes; a pipe or `&&` ends the command.
     fn words(line: &str) -> Vec<String> {
         let command = line.split(" | ").next().unwrap_or(line);
+        let command = command.split(" && ").next().unwrap_or(command);
         let mut words = Vec::new();
         for (place, part) in command.split('\'').enumerate() {
             match place % 2 {

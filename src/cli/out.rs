@@ -1,6 +1,9 @@
-//! Writes to stdout so that `eldest … | head` ends quietly.
+//! Writes to stdout so that `eldest … | head` ends quietly, and asks what kind of output it is.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write, stdout};
+
+use rustix::termios::tcgetwinsize;
 
 use super::exit::Failure;
 
@@ -27,11 +30,33 @@ impl Out {
     }
 }
 
-/// Prints a whole text.
+/// Prints a whole text, with one line break at its end.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = Out::new();
-    out.line(text.strip_suffix('\n').unwrap_or(text))?;
+    out.line(text.trim_end_matches('\n'))?;
     out.end()
+}
+
+/// The columns and rows of the terminal that stdout is. `None` means that it is a pipe or a file, or that the terminal
+/// does not report its size.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0)?;
+    Some((size.ws_col.into(), size.ws_row.into()))
+}
+
+/// The columns that a table may take. `None` means that nothing is cut.
+pub fn columns() -> Option<usize> {
+    terminal_size().map(|(columns, _)| columns)
+}
+
+/// Whether text for this stream may have colours.
+pub fn has_colours(stream: &impl IsTerminal) -> bool {
+    may_have_colours(stream.is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+/// See <https://no-color.org>: an empty variable means nothing.
+fn may_have_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// Whether a character could move the cursor or change the direction of the text beside it. Names and values come
@@ -61,5 +86,14 @@ mod tests {
         assert_eq!(left.code(), 0);
         let full = Failure::output(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(full.code(), 1);
+    }
+
+    #[test]
+    fn colours_are_for_terminals_without_no_color() {
+        let cases =
+            [(true, None, true), (true, Some(""), true), (true, Some("1"), false), (false, None, false)];
+        for (is_terminal, no_color, expected) in cases {
+            assert_eq!(may_have_colours(is_terminal, no_color.map(OsStr::new)), expected, "{no_color:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Target, json_text};
 use super::exit::Failure;
+use super::out::columns;
 use super::output::Output;
 use super::pages::{Listing, Reading, all, cell};
 use super::span::Ttl;
@@ -128,7 +129,8 @@ pub async fn run(args: &ProcArgs) -> Result<(), Failure> {
                 ("capability", capability.as_deref()),
                 ("identifier", identifier.as_deref()),
             ];
-            output.list(all(target, "/v1/processes", &chosen, listing).await?, table)
+            let items = all(target, "/v1/processes", &chosen, listing).await?;
+            output.list(items, |items| table(items, columns()))
         }
         Order::Show { id, reading, output, target } => {
             output.show(&target.ask(&Request::get(reading.of(&path_of(id)))).await?, whole)
@@ -169,16 +171,17 @@ fn whole(process: &Value) -> String {
     table.to_string()
 }
 
-fn table(items: &[Value]) -> String {
+fn table(items: &[Value], columns: Option<usize>) -> String {
     if items.is_empty() {
         return "no processes".to_string();
     }
-    let mut table = Table::new(["ID", "IDENTIFIER", "ROLE", "CAPABILITIES", "LAST SEEN", "EXPIRES IN MS"]);
+    let headers = ["ID", "IDENTIFIER", "ROLE", "CAPABILITIES", "LAST SEEN", "EXPIRES IN MS"];
+    let mut table = Table::new(headers).long(["CAPABILITIES"]);
     for item in items {
         let names = ["id", "identifier", "role", "capabilities", "last_seen", "expires_in_ms"];
         table.row(names.map(|name| cell(&item[name])));
     }
-    table.to_string()
+    table.fitted(columns)
 }
 
 #[cfg(test)]
@@ -194,12 +197,12 @@ mod tests {
 
     #[test]
     fn a_table_has_a_row_for_each() {
-        assert_eq!(table(&[]), "no processes");
+        assert_eq!(table(&[], None), "no processes");
         let items = [json!({"id": "a", "identifier": "w", "role": null, "capabilities": ["x"]})];
         let expected = "\
 ID  IDENTIFIER  ROLE  CAPABILITIES  LAST SEEN  EXPIRES IN MS
 a   w                 [\"x\"]
 ";
-        assert_eq!(table(&items), expected);
+        assert_eq!(table(&items, None), expected);
     }
 }

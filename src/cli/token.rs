@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::note;
+use super::out::{columns, note};
 use super::output::Output;
 use super::pages::{Listing, all, cell};
 use super::span::span;
@@ -88,7 +88,8 @@ pub async fn run(args: &TokenArgs) -> Result<(), Failure> {
             output.done(&made, || cell(&made["token"]))
         }
         Change::List { listing, output, target } => {
-            output.list(all(target, "/v1/tokens", &[], listing).await?, table)
+            let items = all(target, "/v1/tokens", &[], listing).await?;
+            output.list(items, |items| table(items, columns()))
         }
         Change::Revoke { id, output, target } => {
             let request = Request::new(Method::DELETE, format!("/v1/tokens/{id}"));
@@ -98,14 +99,14 @@ pub async fn run(args: &TokenArgs) -> Result<(), Failure> {
     }
 }
 
-fn table(items: &[Value]) -> String {
-    let mut table = Table::new(["ID", "NAME", "MADE", "ENDS", "GRANTS"]);
+fn table(items: &[Value], columns: Option<usize>) -> String {
+    let mut table = Table::new(["ID", "NAME", "MADE", "ENDS", "GRANTS"]).long(["GRANTS"]);
     for item in items {
         let ends = if item["ends_at"].is_null() { "-".to_string() } else { cell(&item["ends_at"]) };
         let grants: Vec<String> = item["grants"].as_array().into_iter().flatten().map(cell).collect();
         table.row([cell(&item["id"]), cell(&item["name"]), cell(&item["made_at"]), ends, grants.join("; ")]);
     }
-    table.to_string()
+    table.fitted(columns)
 }
 
 /// Parses an id. A text that is no id could address another route.

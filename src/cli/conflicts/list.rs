@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::view::Conflict;
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
+use crate::cli::out::columns;
 use crate::cli::output::Output;
 use crate::cli::pages::{Listing, all};
 use crate::cli::table::Table;
@@ -28,17 +29,19 @@ pub struct ConflictListArgs {
 
 pub async fn run(args: &ConflictListArgs) -> Result<(), Failure> {
     let chosen = [("kind", args.kind.as_deref()), ("prefix", args.prefix.as_deref())];
-    args.output.list(all(&args.target, "/v1/conflicts", &chosen, &args.listing).await?, table)
+    let items = all(&args.target, "/v1/conflicts", &chosen, &args.listing).await?;
+    args.output.list(items, |items| table(items, columns()))
 }
 
-fn table(items: &[Value]) -> String {
+fn table(items: &[Value], columns: Option<usize>) -> String {
     if items.is_empty() {
         return "no conflicts".to_string();
     }
-    let mut table = Table::new(["KIND", "KEY", "LOST", "KEPT", "SIDES", "WHEN", "ID"]);
+    let headers = ["KIND", "KEY", "LOST", "KEPT", "SIDES", "WHEN", "ID"];
+    let mut table = Table::new(headers).long(["LOST", "KEPT"]);
     items.iter().for_each(|item| table.row(Conflict::read(item).row()));
     let plural = if items.len() == 1 { "" } else { "s" };
-    format!("{table}{} conflict{plural}\n", items.len())
+    format!("{}{} conflict{plural}\n", table.fitted(columns), items.len())
 }
 
 #[cfg(test)]
@@ -49,13 +52,13 @@ mod tests {
 
     #[test]
     fn a_table_says_how_many() {
-        assert_eq!(table(&[]), "no conflicts");
+        assert_eq!(table(&[], None), "no conflicts");
         let one = json!({ "id": "i", "kind": "user", "key": "ann", "lost": { "value": 1 }, "kept": { "value": 2 } });
         let expected = "\
 KIND  KEY  LOST  KEPT  SIDES  WHEN  ID
 user  ann  1     2                  i
 1 conflict
 ";
-        assert_eq!(table(&[one]), expected);
+        assert_eq!(table(&[one], None), expected);
     }
 }

@@ -24,6 +24,7 @@ Examples:
   eldest dev --mode available
 
 Example of a crash: type `kill 1` and Enter, then `status`, then `start 1`.
+
 Example of a partition: type `split 1 | 2 3`, then `status`, then `heal`.")]
 pub struct DevArgs {
     /// Number of nodes [default: 3, or as many as in --data]

@@ -1,11 +1,12 @@
 //! The output of the nodes, line by line with their names, and the output of `eldest dev` itself.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{Write, stderr, stdout};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::cli::dev::place::{DevPlace, name_of};
 use crate::cli::dev::typed::HELP;
+use crate::cli::out::has_colours;
 
 /// One colour for each node in turn: cyan, yellow, green, magenta, blue, red.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
@@ -13,7 +14,7 @@ const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 /// Copies a node's lines to stderr until the node closes them. It goes on reading even if stderr has no reader,
 /// because a node whose pipe is full would stand still.
 pub async fn copy_lines(id: u32, from: impl AsyncRead + Unpin, quiet: bool) {
-    let prefix = prefix(id, stderr().is_terminal());
+    let prefix = prefix(id, has_colours(&stderr()));
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();
     while matches!(reader.read_until(b'\n', &mut line).await, Ok(1..)) {

@@ -1,11 +1,12 @@
 //! The log on stderr, as text for people or JSON for collectors, and the end of a process that has panicked.
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use super::error::ServeError;
+use crate::cli::out::has_colours;
 use crate::cli::sources::FILTER_VARIABLE;
 use crate::config::{Log, LogFormat};
 
@@ -13,7 +14,7 @@ pub fn install(log: &Log) -> Result<(), ServeError> {
     let filter = filter(log.level.as_str(), std::env::var(FILTER_VARIABLE).ok().as_deref())?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
     let installed: Result<(), TryInitError> = match log.format {
-        LogFormat::Text => builder.with_ansi(stderr().is_terminal()).finish().try_init(),
+        LogFormat::Text => builder.with_ansi(has_colours(&stderr())).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
     };
     // In a test process another subscriber may be installed already, which is fine.

@@ -3,10 +3,9 @@
 
 use std::io::{IsTerminal, Write, stdout};
 
-use rustix::termios::tcgetwinsize;
-
 use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
+use crate::cli::out::terminal_size;
 use crate::cli::output::Output;
 
 /// Control sequences: switch to a separate screen without a cursor that cuts lines at its edge, and back. A character
@@ -61,8 +60,7 @@ impl Screen {
 
     fn draw(&mut self) -> Result<(), Failure> {
         let Some(frame) = &self.frame else { return Ok(()) };
-        let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
-        let size = size.map_or(USUAL_SIZE, |size| (size.ws_col.into(), size.ws_row.into()));
+        let size = terminal_size().unwrap_or(USUAL_SIZE);
         if size != self.size {
             (self.size, self.shown) = (size, Vec::new());
             write(CLEAR)?;
