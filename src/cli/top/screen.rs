@@ -20,6 +20,7 @@ const USUAL_SIZE: (usize, usize) = (80, 24);
 #[derive(Debug)]
 pub struct Screen {
     is_terminal: bool,
+    /// The last one that was shown.
     frame: Option<ScreenFrame>,
     /// The lines that the terminal shows. Empty if it has to be drawn as a whole.
     shown: Vec<String>,
@@ -43,7 +44,11 @@ impl Screen {
 
     pub fn show(&mut self, frame: ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
-            return write(&format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n")));
+            // A blank line is between two blocks, and not at the end of the output.
+            let gap = if self.frame.is_some() { "\n" } else { "" };
+            write(&format!("{gap}{}\n", frame.lines(usize::MAX, usize::MAX).join("\n")))?;
+            self.frame = Some(frame);
+            return Ok(());
         }
         self.frame = Some(frame);
         self.draw()
