@@ -70,6 +70,7 @@ mod slow;
 mod stopping;
 mod stories;
 mod strangers;
+mod terminal;
 mod timings;
 mod tls;
 mod tokens;
