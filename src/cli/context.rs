@@ -127,7 +127,7 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
                 Ok(())
             })?;
             output.done(&json!({ "name": name, "in_use": true }), || format!("{name} is in use"))?;
-            note_variables();
+            note_variables(output);
             Ok(())
         }
         Order::List { output } => list(output),
@@ -147,6 +147,7 @@ async fn set(args: &SetArgs) -> Result<(), Failure> {
     let token = args.token.source()?;
     let token_file = match &token {
         TokenSource::File { path, .. } => Some(path.clone()),
+        TokenSource::Given { .. } if args.output.is_for_scripts() => None,
         TokenSource::Given { from, .. } => {
             note(&format!("the token of {from} is not stored: keep it in a file, and give --token-file"));
             None
@@ -155,7 +156,7 @@ async fn set(args: &SetArgs) -> Result<(), Failure> {
     };
     let tls = args.tls.files();
     let target = Target { url: args.url.clone(), token, tls: tls.clone(), cluster_id: None };
-    let known = if args.as_given { Known::default() } else { ask(&target).await? };
+    let known = if args.as_given { Known::default() } else { ask(&target, &args.output).await? };
     let context = ClusterContext {
         urls: addresses(&args.url, &known),
         cluster_id: known.cluster_id,
@@ -182,9 +183,11 @@ async fn set(args: &SetArgs) -> Result<(), Failure> {
     })
 }
 
-async fn ask(target: &Target) -> Result<Known, Failure> {
+async fn ask(target: &Target, output: &Output) -> Result<Known, Failure> {
     let asked = target.call(&Request::get("/v1/members")).await;
-    if let Err(Failure::Call(CallError::NotReached { .. })) = &asked {
+    if let Err(Failure::Call(CallError::NotReached { .. })) = &asked
+        && !output.is_for_scripts()
+    {
         note("to store addresses without asking a node, use --as-given");
     }
     Ok(asked?.taken()?.read()?)
@@ -215,6 +218,9 @@ fn list(output: &Output) -> Result<(), Failure> {
     let in_use = |name: &String| contexts.current.as_ref() == Some(name);
     let items = contexts.contexts.iter().map(|(name, context)| document(name, context, in_use(name)));
     output.list(items.collect(), |_| {
+        if contexts.contexts.is_empty() {
+            return "no contexts; `eldest context set NAME --url URL` makes one".to_string();
+        }
         let mut table = Table::new(["", "NAME", "ADDRESSES", "TOKEN FILE", "CA"]);
         for (name, context) in &contexts.contexts {
             let path = |path: &Option<PathBuf>| {
@@ -226,9 +232,7 @@ fn list(output: &Output) -> Result<(), Failure> {
         }
         table.to_string()
     })?;
-    if !output.is_for_scripts() {
-        note_variables();
-    }
+    note_variables(output);
     Ok(())
 }
 
@@ -243,10 +247,10 @@ fn document(name: &str, context: &ClusterContext, in_use: bool) -> Value {
 }
 
 /// A variable that was set long ago would make the context a surprise.
-fn note_variables() {
+fn note_variables(output: &Output) {
     let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let set: Vec<&str> = BEFORE.into_iter().filter(|name| set(name)).collect();
-    if !set.is_empty() {
+    if !set.is_empty() && !output.is_for_scripts() {
         note(&format!("these variables count before a context: {}", set.join(", ")));
     }
 }

@@ -82,7 +82,9 @@ impl Contexts {
         };
         // A pipe or a device could keep the command waiting.
         match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contexts::default()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Contexts::default());
+            }
             Err(error) => return Err(failed(error)),
             Ok(found) if !found.is_file() => return Err(wrong("it is not a file".to_string())),
             Ok(_) => {}

@@ -71,6 +71,7 @@ mod slow;
 mod stopping;
 mod stories;
 mod strangers;
+mod terminal;
 mod timings;
 mod tls;
 mod tokens;

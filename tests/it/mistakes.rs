@@ -175,7 +175,7 @@ async fn output(cluster: &Cluster, words: &[String]) -> Output {
         .args(words)
         .env("ELDEST_URL", cluster.urls().join(","))
         .env("COLUMNS", "100")
-        .env("ELDEST_CONTEXTS", "/nonexistent/contexts.json");
+        .env("ELDEST_CONTEXTS", "/dev/null/contexts.json");
     let running = command.stdin(Stdio::null()).current_dir(cluster.folder()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(COMMAND_MOST, running).await;
     ended.unwrap_or_else(|_| panic!("{words:?} does not end")).expect("the binary runs")

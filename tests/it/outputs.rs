@@ -7,7 +7,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::harness::{Cluster, Folder, Plan, eldest, wait_for};
+use crate::harness::{Cluster, Folder, Plan, bounded, eldest, wait_for};
 
 const FORMS: [&str; 4] = ["table", "json", "jsonl", "yaml"];
 
@@ -59,7 +59,8 @@ const GOOD: [(&str, &str, &str); 33] = [
 
 /// Commands that are tested only where they fail, each with its words. To succeed they would need a conflict, another node, a cluster that
 /// is not formed yet, or a leader to take away; or they have a test of their own.
-const BAD: [(&str, &str); 8] = [
+const BAD: [(&str, &str); 9] = [
+    ("context set", "prod"),
     ("backup", "--out /dev/null"),
     ("conflicts show", "doc:a:1.1@1"),
     ("conflicts apply", "doc:a:1.1@1"),
@@ -74,10 +75,13 @@ const BAD: [(&str, &str); 8] = [
 type LocalFailure = (&'static str, i32, &'static str);
 
 /// For each command that calls no node, the words with which it succeeds, and those with which it fails. The words in capitals are files, see [`Files`].
-const LOCAL: [(&str, &str, &[LocalFailure]); 8] = [
+const LOCAL: [(&str, &str, &[LocalFailure]); 12] = [
     ("log verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
     ("snapshot verify", "DATA", &[("NOTHING", 1, "failed"), ("BROKEN", 5, "damaged")]),
     ("backup check", "BACKUP", &[("NOTHING", 1, "failed"), ("CUT", 5, "damaged")]),
+    ("context use", "b", &[("nope", 2, "usage")]),
+    ("context list", "", &[]),
+    ("context remove", "b", &[("nope", 2, "usage")]),
     (
         "check",
         "--topology TOPOLOGY --node 1 --insecure",
@@ -101,6 +105,7 @@ const LOCAL: [(&str, &str, &[LocalFailure]); 8] = [
     ),
     ("cert client", "web --dir CERTS", &[("web --dir NOTHING", 1, "failed")]),
     ("cert show", "CERTS/ca.crt", &[("NOTHING", 1, "failed"), ("WRONG", 1, "failed")]),
+    ("man", "FRESH", &[("BACKUP/man", 1, "failed")]),
 ];
 
 fn run(url: &str, token: &str, words: &str) -> Output {
@@ -214,7 +219,10 @@ impl Files {
         let word = |word: &str| if is_file(word) { self.path(word) } else { word.to_string() };
         let words: Vec<String> = words.split_whitespace().map(word).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).chain(["--output", form]).collect();
-        eldest(&words)
+        let contexts = r#"{"current":"a","contexts":{"a":{"urls":["http://n1"]},"b":{"urls":["http://n2"]}}}"#;
+        fs::write(self.path("CONTEXTS"), contexts).expect("a file");
+        let mut command = bounded();
+        command.args(&words).env("ELDEST_CONTEXTS", self.path("CONTEXTS")).output().expect("the binary runs")
     }
 }
 

@@ -23,6 +23,7 @@ const USUAL_SIZE: (usize, usize) = (80, 24);
 pub struct Screen {
     output: Output,
     is_terminal: bool,
+    /// The last one that was shown.
     frame: Option<ScreenFrame>,
     /// The lines that the terminal shows. Empty if it has to be drawn as a whole.
     shown: Vec<String>,
@@ -46,8 +47,15 @@ impl Screen {
 
     pub fn show(&mut self, frame: ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
-            let block = |_: &_| format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n"));
-            return self.output.next(&frame.json(), block);
+            // A blank line is between two blocks, and not at the end of the output.
+            let gap = if self.frame.is_some() { "
+" } else { "" };
+            let block = |_: &_| format!("{gap}{}
+", frame.lines(usize::MAX, usize::MAX).join("
+"));
+            self.output.next(&frame.json(), block)?;
+            self.frame = Some(frame);
+            return Ok(());
         }
         self.frame = Some(frame);
         self.draw()

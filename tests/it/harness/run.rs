@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 const LONGEST_S: &str = "180";
 
 /// No context of the user who runs the tests counts in them.
-pub const NO_CONTEXTS: (&str, &str) = ("ELDEST_CONTEXTS", "/nonexistent/contexts.json");
+pub const NO_CONTEXTS: (&str, &str) = ("ELDEST_CONTEXTS", "/dev/null/contexts.json");
 
 /// The binary, ended by a signal if it hangs. A test needs no handling for that: the exit code shows it.
 pub fn bounded() -> Command {
