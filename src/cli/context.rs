@@ -11,7 +11,7 @@ use super::exit::Failure;
 use super::out::note;
 use super::output::Output;
 use super::table::Table;
-use super::target::{Target, TlsArgs, TokenArgs, TokenSource};
+use super::target::{CredentialArgs, Target, TlsArgs, TokenSource};
 use crate::client::{CallError, Request, alike, parsed};
 
 const LIST_EXAMPLE: &str = "Example:\n  eldest context list";
@@ -86,7 +86,7 @@ struct SetArgs {
     #[arg(long)]
     as_given: bool,
     #[command(flatten)]
-    token: TokenArgs,
+    token: CredentialArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -121,6 +121,7 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Set(args) => set(args).await,
         Order::Use { name, output } => {
+            Contexts::read()?.named(name)?;
             Contexts::change(|contexts| {
                 contexts.named(name)?;
                 contexts.current = Some(name.clone());
@@ -132,6 +133,7 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
         }
         Order::List { output } => list(output),
         Order::Remove { name, output } => {
+            Contexts::read()?.named(name)?;
             let was_in_use = Contexts::change(|contexts| {
                 contexts.named(name)?;
                 contexts.contexts.remove(name);

@@ -58,7 +58,7 @@ impl Target {
 }
 
 impl Target {
-    /// The target of a command that has other options of its own, and may have an address.
+    /// The cluster for a command that has read its own options. Without addresses, variables and the context count.
     pub fn of(urls: &[String]) -> Result<Target, Failure> {
         let command = TargetArgs::augment_args(Command::new("eldest"));
         let words = std::iter::once("eldest").chain(urls.iter().flat_map(|url| ["--url", url]));
@@ -79,14 +79,14 @@ struct TargetArgs {
     #[arg(long, env = "ELDEST_CONTEXT", value_name = "NAME")]
     context: Option<String>,
     #[command(flatten)]
-    token: TokenArgs,
+    token: CredentialArgs,
     #[command(flatten)]
     tls: TlsArgs,
 }
 
 /// The token to send with each call.
 #[derive(Clone, Debug, Default, Args)]
-pub struct TokenArgs {
+pub struct CredentialArgs {
     /// A client token or the admin token, if the cluster requires one; prefer the variable, which `ps` does not show
     /// [env: ELDEST_ADMIN_TOKEN]
     #[arg(long)]
@@ -193,7 +193,7 @@ fn token_of(context: &ClusterContext) -> TokenSource {
     context.token_file.as_ref().map_or(TokenSource::Nowhere, file)
 }
 
-impl TokenArgs {
+impl CredentialArgs {
     /// The token of the options, else of the variables.
     pub fn source(&self) -> Result<TokenSource, Failure> {
         self.from_options().map_or_else(from_variables, Ok)
@@ -280,10 +280,15 @@ mod tests {
 
     #[test]
     fn options_count_before_everything() {
-        let args = TokenArgs { token: Some("t".into()), token_file: path("f"), ..TokenArgs::default() };
+        let args =
+            CredentialArgs { token: Some("t".into()), token_file: path("f"), ..CredentialArgs::default() };
         assert!(matches!(args.from_options(), Some(TokenSource::Given { .. })));
-        let args = TokenArgs { token_file: path("f"), admin_token_file: path("g"), ..TokenArgs::default() };
+        let args = CredentialArgs {
+            token_file: path("f"),
+            admin_token_file: path("g"),
+            ..CredentialArgs::default()
+        };
         assert_eq!(args.from_options(), Some(file(Path::new("f"), "--token-file")));
-        assert_eq!(TokenArgs::default().from_options(), None);
+        assert_eq!(CredentialArgs::default().from_options(), None);
     }
 }

@@ -219,7 +219,8 @@ impl Files {
         let word = |word: &str| if is_file(word) { self.path(word) } else { word.to_string() };
         let words: Vec<String> = words.split_whitespace().map(word).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).chain(["--output", form]).collect();
-        let contexts = r#"{"current":"a","contexts":{"a":{"urls":["http://n1"]},"b":{"urls":["http://n2"]}}}"#;
+        let contexts =
+            r#"{"current":"a","contexts":{"a":{"urls":["http://n1"]},"b":{"urls":["http://n2"]}}}"#;
         fs::write(self.path("CONTEXTS"), contexts).expect("a file");
         let mut command = bounded();
         command.args(&words).env("ELDEST_CONTEXTS", self.path("CONTEXTS")).output().expect("the binary runs")

@@ -48,11 +48,22 @@ impl Screen {
     pub fn show(&mut self, frame: ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
             // A blank line is between two blocks, and not at the end of the output.
-            let gap = if self.frame.is_some() { "
-" } else { "" };
-            let block = |_: &_| format!("{gap}{}
-", frame.lines(usize::MAX, usize::MAX).join("
-"));
+            let gap = if self.frame.is_some() {
+                "
+"
+            } else {
+                ""
+            };
+            let block = |_: &_| {
+                format!(
+                    "{gap}{}
+",
+                    frame.lines(usize::MAX, usize::MAX).join(
+                        "
+"
+                    )
+                )
+            };
             self.output.next(&frame.json(), block)?;
             self.frame = Some(frame);
             return Ok(());
