@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -19,10 +18,6 @@ use super::exit::Failure;
 const FILE_BYTES_MOST: u64 = 1 << 20;
 
 const NAME_CHARS_MOST: usize = 64;
-
-/// Another change of the file takes milliseconds.
-const LOCK_TRIES: u32 = 50;
-const LOCK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A cluster, as `eldest context set` stores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +110,7 @@ impl Contexts {
         })
     }
 
-    /// Changes the file. Others may change it at the same time: it is locked, and read again.
+    /// Changes the file. It is locked and read again: two commands may change it at the same time.
     pub fn change<T>(change: impl FnOnce(&mut Contexts) -> Result<T, Failure>) -> Result<T, Failure> {
         let path = place().ok_or_else(|| Failure::Usage {
             what: "nothing says where contexts are kept: set HOME or ELDEST_CONTEXTS".to_string(),
@@ -154,14 +149,13 @@ fn lock(path: &Path) -> Result<File, Failure> {
     let failed = Failure::file(path);
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = file.map_err(&failed)?;
-    for _ in 0..LOCK_TRIES {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_AGAIN),
-            Err(error) => return Err(failed(error.into())),
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => {
+            Err(Failure::NotNow { what: "another command is changing the contexts; try again".to_string() })
         }
+        Err(error) => Err(failed(error.into())),
     }
-    Err(Failure::Usage { what: format!("another command holds {}", path.display()) })
 }
 
 /// The file that `ELDEST_CONTEXTS` names, else `eldest/contexts.json` among the user's settings.

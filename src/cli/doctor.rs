@@ -15,6 +15,7 @@ use clap::Parser;
 use super::client::Target;
 use super::exit::Failure;
 use super::output::Output;
+use super::span::span;
 use super::target::TlsArgs;
 use crate::client::{Caller, Request};
 use crate::doctor::{self, Severity};
@@ -30,15 +31,15 @@ no node answers, it exits like every other command: with 3, or with 4 if it is r
 pub struct DoctorArgs {
     #[command(flatten)]
     target: Target,
-    /// Timeout for an answer of one node, in milliseconds
-    #[arg(long, default_value_t = 3_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000))]
-    within: u64,
+    /// Timeout for an answer of one node, up to a minute
+    #[arg(long, default_value = "3s", value_name = "SPAN", value_parser = within)]
+    within: Duration,
     #[command(flatten)]
     output: Output,
 }
 
 pub async fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
+    let seen = ask::examine(&args.target, args.within).await?;
     let findings = doctor::judge(&seen);
     args.output.show(&doctor::json(&seen, &findings), |_| text::text(&seen, &findings))?;
     let count = doctor::count(&findings);
@@ -65,6 +66,14 @@ pub struct HealthcheckArgs {
     alive: bool,
     #[command(flatten)]
     tls: TlsArgs,
+}
+
+fn within(text: &str) -> Result<Duration, String> {
+    let most = Duration::from_secs(60);
+    span(text).and_then(|span| match (Duration::from_millis(100)..=most).contains(&span) {
+        true => Ok(span),
+        false => Err("give 100ms to 60s".to_string()),
+    })
 }
 
 fn own_address(text: &str) -> Result<String, String> {

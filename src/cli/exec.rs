@@ -135,7 +135,7 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
         Err(error) => return ExecEnd::Failed { why: error.to_string() },
     };
     let secret = random_id();
-    let lock = match lock(args, &secret) {
+    let lock = match lock(args, &secret).await {
         Ok(lock) => lock,
         Err(end) => return end,
     };
@@ -158,10 +158,15 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
     }
 }
 
-fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
+async fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
     let target = &args.target;
-    let token = target.credential().map_err(|failure| ExecEnd::Failed { why: failure.to_string() })?;
-    let builder = Client::builder(target.url.clone()).tls(target.tls.clone()).secret(secret);
+    let failed = |failure: Failure| match (failure.code(), failure.to_string()) {
+        (2, why) => ExecEnd::Usage { why },
+        (_, why) => ExecEnd::Failed { why },
+    };
+    let token = target.credential().map_err(failed)?;
+    let urls = target.caller().map_err(failed)?.live_first(&target.url).await;
+    let builder = Client::builder(urls).tls(target.tls.clone()).secret(secret);
     let client = token.into_iter().fold(builder, |builder, (token, _)| builder.token(token)).build();
     let client = client.map_err(ExecEnd::of_asking)?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());

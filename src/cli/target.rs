@@ -146,9 +146,9 @@ impl TargetArgs {
         let context = context(name, &urls)?;
         // A context that is typed counts before variables.
         let first = context.as_ref().filter(|_| by_option).map(token_of).unwrap_or_default();
-        let token = match (self.token.from_options(), first) {
+        let token = match (self.token.of_options(), first) {
             (Some(token), _) => token,
-            (None, TokenSource::Nowhere) => match from_variables()? {
+            (None, TokenSource::Nowhere) => match of_variables()? {
                 TokenSource::Nowhere => context.as_ref().map(token_of).unwrap_or_default(),
                 token => token,
             },
@@ -196,10 +196,10 @@ fn token_of(context: &ClusterContext) -> TokenSource {
 impl CredentialArgs {
     /// The token of the options, else of the variables.
     pub fn source(&self) -> Result<TokenSource, Failure> {
-        self.from_options().map_or_else(from_variables, Ok)
+        self.of_options().map_or_else(of_variables, Ok)
     }
 
-    fn from_options(&self) -> Option<TokenSource> {
+    fn of_options(&self) -> Option<TokenSource> {
         if let Some(token) = &self.token {
             return Some(TokenSource::Given { token: token.clone(), from: "--token".to_string() });
         }
@@ -209,7 +209,7 @@ impl CredentialArgs {
 }
 
 /// An empty variable counts as one that is not set.
-fn from_variables() -> Result<TokenSource, Failure> {
+fn of_variables() -> Result<TokenSource, Failure> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(token) = variable("ELDEST_ADMIN_TOKEN") {
         let from = "ELDEST_ADMIN_TOKEN".to_string();
@@ -282,13 +282,13 @@ mod tests {
     fn options_count_before_everything() {
         let args =
             CredentialArgs { token: Some("t".into()), token_file: path("f"), ..CredentialArgs::default() };
-        assert!(matches!(args.from_options(), Some(TokenSource::Given { .. })));
+        assert!(matches!(args.of_options(), Some(TokenSource::Given { .. })));
         let args = CredentialArgs {
             token_file: path("f"),
             admin_token_file: path("g"),
             ..CredentialArgs::default()
         };
-        assert_eq!(args.from_options(), Some(file(Path::new("f"), "--token-file")));
-        assert_eq!(CredentialArgs::default().from_options(), None);
+        assert_eq!(args.of_options(), Some(file(Path::new("f"), "--token-file")));
+        assert_eq!(CredentialArgs::default().of_options(), None);
     }
 }

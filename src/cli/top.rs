@@ -62,9 +62,12 @@ const ANSWER_LEAST: Duration = Duration::from_secs(1);
 
 pub async fn run(args: &TopArgs) -> Result<(), Failure> {
     // At the start, an unreachable cluster is a failure. Later the screen shows it.
-    gather_within(&args.target, answers_within(args)).await?;
-    let mut look =
-        Look { args, events: Events::follow(args.target.client(&args.target.url)?), rates: Rates::default() };
+    let mut target = args.target.clone();
+    let ask = Request::get("/v1/status").within(answers_within(args));
+    let first = target.caller()?.first(&target.url, &ask).await?.taken()?;
+    target.url.sort_by_key(|url| *url != first.url);
+    let events = Events::follow(target.client(&target.url)?);
+    let mut look = Look { args, target, events, rates: Rates::default() };
     let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
     let mut resized = signal(SignalKind::window_change()).map_err(Failure::NoRuntime)?;
     let mut screen = if args.once { Screen::plain(&args.output) } else { Screen::open(&args.output)? };
@@ -101,13 +104,15 @@ fn ended_by(signal: i32, once: bool) -> Result<(), Failure> {
 #[derive(Debug)]
 struct Look<'a> {
     args: &'a TopArgs,
+    /// A node that has answered comes first.
+    target: Target,
     events: Events,
     rates: Rates,
 }
 
 impl Look<'_> {
     async fn frame(&mut self) -> ScreenFrame {
-        let (target, within) = (&self.args.target, answers_within(self.args));
+        let (target, within) = (&self.target, answers_within(self.args));
         let (status, leader, cluster) = match gather_within(target, within).await {
             Ok(cluster) => (table_of(&cluster), leader_url(&cluster), Ok(json_of(&cluster))),
             Err(failure) => (format!("{failure}\n"), None, Err(failure.to_string())),

@@ -49,7 +49,7 @@ async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
     settles("nothing is wrong", &cluster, &[], json!([])).await;
     let follower = cluster.others(cluster.leader().await)[0];
     cluster.stop(follower);
-    settles("a node is frozen", &cluster, &["--within", "1000"], json!([["frozen", [follower]]])).await;
+    settles("a node is frozen", &cluster, &["--within", "1s"], json!([["frozen", [follower]]])).await;
     cluster.cont(follower);
     settles("nothing is wrong any more", &cluster, &[], json!([])).await;
     cluster.kill9(follower);
@@ -239,7 +239,7 @@ async fn who_is_not_let_in_is_told_so_and_nobody_there_is_another_code() {
     let (code, out, err) = doctor(&url, &["--token", "eldest_0123456789abcdef_wrong"]);
     assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
     assert!(err.contains("unauthorized"), "{err}");
-    let (code, out, _) = doctor(&url, &["--token", ADMIN, "--json", "--within", "60000"]);
+    let (code, out, _) = doctor(&url, &["--token", ADMIN, "--json", "--within", "60s"]);
     let said: Value = serde_json::from_str(&out).expect("JSON");
     assert!([Some(0), Some(WARNED), Some(WRONG)].contains(&code), "{out}");
     assert_eq!((&said["nodes"][0]["answers"], &said["nodes"][0]["role"]), (&json!(true), &json!("leader")));

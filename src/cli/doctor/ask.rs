@@ -1,13 +1,15 @@
 //! Asks every node twice. All nodes are asked at once, and each for a bounded time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
+use crate::cli::status::{SILENT_MOST, SILENT_SINCE_MS};
 use crate::client::{CallError, Caller, Request, Tried, alike};
 use crate::doctor::{Node, NodeLook, Sample, Seen, SeenEnding, SeenMember, SeenSilence};
 use crate::store::date_micros;
@@ -49,24 +51,47 @@ impl Asker {
         Ok(NodeLook { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
     }
 
-    /// Asks all of these nodes at the same time.
+    /// Asks all of these nodes at the same time. Those from which the leader hears nothing are given up soon.
     async fn look_at_all(&self, urls: impl Iterator<Item = String>) -> BTreeMap<String, Asked> {
-        let asked: Vec<_> = urls
-            .map(|url| {
-                let asker = self.clone();
-                (url.clone(), tokio::spawn(async move { asker.look(&url).await }))
-            })
-            .collect();
-        let mut answers = BTreeMap::new();
-        for (url, look) in asked {
-            let look = match look.await {
-                Ok(look) => look,
-                Err(error) => Err(CallError::Strange { url: url.clone(), why: error.to_string() }),
-            };
-            answers.insert(url, look);
+        let mut asked = JoinSet::new();
+        let mut left = BTreeSet::new();
+        for url in urls {
+            let asker = self.clone();
+            left.insert(url.clone());
+            asked.spawn(async move { (asker.look(&url).await, url) });
         }
+        let began = Instant::now();
+        let mut answers = BTreeMap::new();
+        while !left.is_empty() {
+            let answered = match are_unheard(&left, &answers) {
+                true => timeout_at(began + SILENT_MOST, asked.join_next()).await.unwrap_or_default(),
+                false => asked.join_next().await,
+            };
+            let Some(answered) = answered else { break };
+            // A task that panicked has no answer.
+            if let Ok((look, url)) = answered {
+                left.remove(&url);
+                answers.insert(url, look);
+            }
+        }
+        let why = format!("no answer within {} ms", began.elapsed().as_millis());
+        let silent =
+            |url: String| (url.clone(), Err(CallError::NoAnswer { url, why: why.clone(), is_open: false }));
+        answers.extend(left.into_iter().map(silent));
         answers
     }
+}
+
+/// Whether the leader has answered, and hears nothing from all of these nodes. One that is frozen takes the call and never
+/// answers.
+fn are_unheard(left: &BTreeSet<String>, answers: &BTreeMap<String, Asked>) -> bool {
+    let looks = answers.iter().filter_map(|(url, look)| Some((url, &look.as_ref().ok()?.said.status)));
+    let Some((at, leader)) = looks.filter(|(_, status)| status.role == "leader").last() else { return false };
+    let is_unheard = |url: &String| {
+        let member = leader.members.iter().find(|member| alike(&member.url, at) == *url);
+        member.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
+    };
+    left.iter().all(is_unheard)
 }
 
 /// Fails only if no node at all has answered.

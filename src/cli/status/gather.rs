@@ -90,12 +90,12 @@ pub struct Cluster {
 }
 
 /// The time for the answer of a node from which the leader has heard nothing for `SILENT_SINCE_MS`.
-const SILENT_MOST: Duration = Duration::from_millis(200);
+pub const SILENT_MOST: Duration = Duration::from_millis(200);
 
 /// The time for the answer of the leader, when all others have answered. They take about as long to notice that it is dead.
 const LEADER_MOST: Duration = Duration::from_secs(1);
 
-const SILENT_SINCE_MS: u64 = 1_000;
+pub const SILENT_SINCE_MS: u64 = 1_000;
 
 /// The leader asks the other nodes, and waits a second for each.
 const EXPLAINS_MOST: Duration = Duration::from_secs(2);

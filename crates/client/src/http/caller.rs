@@ -180,8 +180,8 @@ impl Caller {
         Err(refusal.unwrap_or(CallError::NotReached { tried: unreached }))
     }
 
-    /// The nodes, beginning with one that answers now: a frozen node would take the call, and keep it.
-    async fn live_first<U: AsRef<str>>(&self, urls: &[U]) -> Vec<String> {
+    /// The nodes, beginning with one that answers now. A frozen node would take a call, and keep it.
+    pub async fn live_first<U: AsRef<str>>(&self, urls: &[U]) -> Vec<String> {
         let mut urls: Vec<String> = urls.iter().map(|url| url.as_ref().to_string()).collect();
         if urls.len() < 2 {
             return urls;
