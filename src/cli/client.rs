@@ -18,7 +18,12 @@ impl Target {
 
     pub fn caller(&self) -> Result<Caller, Failure> {
         let (token, source) = self.credential()?.unzip();
-        let caller = Caller::with_tls(token, &self.tls)?.token_from(source);
+        let caller = Caller::with_tls(token, &self.tls).map_err(|error| match error {
+            // It is a file that is missing or wrong, and the message names it.
+            CallError::NoClient { why } => Failure::Certificate { why },
+            error => error.into(),
+        })?;
+        let caller = caller.token_from(source);
         Ok(caller.of_cluster(self.cluster_id.clone()))
     }
 

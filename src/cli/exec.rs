@@ -165,7 +165,8 @@ async fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
         (_, why) => ExecEnd::Failed { why },
     };
     let token = target.credential().map_err(failed)?;
-    let urls = target.caller().map_err(failed)?.live_first(&target.url).await;
+    // If no node answers, the client tries all of them for a while.
+    let urls = target.caller().map_err(failed)?.live_first(&target.url).await.unwrap_or(target.url.clone());
     let builder = Client::builder(urls).tls(target.tls.clone()).secret(secret);
     let client = token.into_iter().fold(builder, |builder, (token, _)| builder.token(token)).build();
     let client = client.map_err(ExecEnd::of_asking)?;

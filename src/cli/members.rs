@@ -125,7 +125,9 @@ pub async fn run(args: &MembersArgs) -> Result<(), Failure> {
         Change::Remove { node, output, target } => {
             let id = id_of(target, node).await?;
             let said = post(target, &json!({"remove": id})).await?;
-            output.done(&said, || format!("node {id} is removed; stop it, and do not start it again"))
+            let listed = members(target).await.ok().and_then(|answer| answer.read::<Listed>().ok());
+            let left = listed.map(|listed| voters_left(&listed)).unwrap_or_default();
+            output.done(&said, || format!("node {id} is removed; stop it, and do not start it again{left}"))
         }
         Change::Move { node, address, output, target } => {
             let id = id_of(target, node).await?;
@@ -160,6 +162,17 @@ fn table(listed: Listed) -> String {
         None => "from the topology file".to_string(),
     };
     format!("{head}\n{table}")
+}
+
+/// What the cluster can bear from now on.
+fn voters_left(listed: &Listed) -> String {
+    let votes = listed.members.iter().filter(|member| member.votes).count();
+    match (votes, votes.saturating_sub(1) / 2) {
+        (0, _) => String::new(),
+        (1, _) => "; 1 node is left, and it must not fail".to_string(),
+        (votes, 0) => format!("; {votes} nodes are left, and none may fail"),
+        (votes, most) => format!("; {votes} nodes are left, and {most} may fail"),
+    }
 }
 
 async fn wait_for_vote(target: &Target, id: u32) -> Result<(), Failure> {

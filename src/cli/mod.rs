@@ -20,6 +20,7 @@ mod feed;
 mod generated;
 mod help;
 mod leadership;
+mod local_time;
 mod log;
 mod manual;
 mod members;

@@ -11,8 +11,8 @@ use crate::client::lenient;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Output {
-    /// Format of the output, and of a refusal on stderr: table for people; JSON, one JSON value a line, or
-    /// YAML for scripts
+    /// Format of the output: table for people; JSON, one JSON value a line, or YAML for scripts, which get a
+    /// failure as one JSON object on stderr
     #[arg(
         long,
         short,

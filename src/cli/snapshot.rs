@@ -93,6 +93,9 @@ fn cat(directory: &Path) -> Result<(), Failure> {
 
 fn verify(directory: &Path, output: &Output) -> Result<(), Failure> {
     let found = look(directory)?;
+    if found.newest().is_none() && found.bad().is_empty() && !directory.join(FOLDER).is_dir() {
+        return Err(Failure::NothingThere { path: directory.to_path_buf(), what: "snapshot" });
+    }
     let damage: Vec<String> = found.bad().iter().map(ToString::to_string).collect();
     output.show(&json(&found, &damage), |_| table(&found))?;
     if damage.is_empty() { Ok(()) } else { Err(Failure::Damaged { what: damage }) }

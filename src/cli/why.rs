@@ -2,19 +2,18 @@
 
 mod leader;
 mod node;
-mod time;
 
 use clap::Parser;
 use serde_json::Value;
 
 use super::client::Target;
 use super::exit::Failure;
+use super::local_time::local;
 use super::out::clean;
 use super::output::Output;
 use crate::client::{Request, encoded};
 use node::Subject;
 use node::{list, silent, text};
-use time::local;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::gather::{Cluster, ListedMember, NodeReport};
+use crate::cli::local_time::local;
 use crate::cli::table::Table;
 
 const NONE: &str = "-";
@@ -53,7 +54,7 @@ fn headline(view: &NodeReport) -> String {
 fn since(cluster: &Cluster) -> String {
     let (Some(leader), Some(change)) = (&cluster.view.leader, &cluster.change) else { return String::new() };
     let Some(at) = &change.at else { return String::new() };
-    let led = format!("{} has led since {at}", name_of(&cluster.view, leader.id));
+    let led = format!("{} has led since {}", name_of(&cluster.view, leader.id), local(at));
     match (&change.because, change.leaderless_ms) {
         (Some(because), Some(ms)) => format!("{led}, because {because}; {ms} ms without a leader\n"),
         (Some(because), None) => format!("{led}, because {because}\n"),
@@ -229,13 +230,14 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         let mut cluster = cluster();
         let at = Some("2026-11-28T14:03:07Z".to_string());
         cluster.change = Some(NewestChange { at, ..NewestChange::default() });
-        assert_eq!(since(&cluster), "node-1 has led since 2026-11-28T14:03:07Z\n");
-        let because = Some("node-1 gave up node-2: it stopped answering".to_string());
+        let at = local("2026-11-28T14:03:07Z");
+        assert_eq!(since(&cluster), format!("node-1 has led since {at}\n"));
+        let why = Some("node-1 gave up node-2: it stopped answering".to_string());
         cluster.change =
-            cluster.change.map(|change| NewestChange { because, leaderless_ms: Some(11), ..change });
-        let expected = "node-1 has led since 2026-11-28T14:03:07Z, because node-1 gave up node-2: it stopped answering; \
-            11 ms without a leader\n";
-        assert_eq!(since(&cluster), expected);
+            cluster.change.map(|change| NewestChange { because: why, leaderless_ms: Some(11), ..change });
+        let told = since(&cluster);
+        let because = "because node-1 gave up node-2: it stopped answering; 11 ms without a leader";
+        assert_eq!(told, format!("node-1 has led since {at}, {because}\n"));
         cluster.view.leader = None;
         assert_eq!(since(&cluster), "");
     }

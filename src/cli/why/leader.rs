@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::node::{list, silent, text};
-use super::time::{after, local};
+use crate::cli::local_time::{after, local};
 
 pub fn lines(told: &Value) -> Vec<String> {
     let (newest, earlier) = match list(told, "changes").split_first() {

@@ -33,8 +33,8 @@ pub const LOOK_MAX: Duration = Duration::from_secs(5);
 /// then a second question does no harm.
 const HEDGE: Duration = Duration::from_millis(200);
 
-/// The limit of the question which node is alive. It comes on top of the limit of the call, if no node is.
-const PROBE_MAX: Duration = Duration::from_secs(1);
+/// The limit of the question which node is alive. A live node answers it at once, however busy it is.
+const PROBE_MAX: Duration = Duration::from_secs(3);
 
 /// The limit of an action. A hand-over waits until the new leader has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
@@ -143,7 +143,7 @@ impl Caller {
             return hedged(self, urls, request).await;
         }
         let mut unreached = Vec::new();
-        for url in self.live_first(urls).await {
+        for url in self.live_first(urls).await? {
             match self.at(&url, request).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 answered => return answered,
@@ -168,7 +168,7 @@ impl Caller {
     /// error is a refusal rather than the silence of another node.
     pub async fn open<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<Lines, CallError> {
         let (mut unreached, mut refusal) = (Vec::new(), None);
-        for url in self.live_first(urls).await {
+        for url in self.live_first(urls).await? {
             match self.open_at(&url, path).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 Err(CallError::Refused(problem)) if problem.status == 503 => {
@@ -180,18 +180,20 @@ impl Caller {
         Err(refusal.unwrap_or(CallError::NotReached { tried: unreached }))
     }
 
-    /// The nodes, beginning with one that answers now. A frozen node would take a call, and keep it.
-    pub async fn live_first<U: AsRef<str>>(&self, urls: &[U]) -> Vec<String> {
+    /// The nodes, beginning with one that answers now. A frozen node would take a call, and keep it. If none answers, nothing
+    /// has been sent yet.
+    pub async fn live_first<U: AsRef<str>>(&self, urls: &[U]) -> Result<Vec<String>, CallError> {
         let mut urls: Vec<String> = urls.iter().map(|url| url.as_ref().to_string()).collect();
-        if urls.len() < 2 {
-            return urls;
-        }
         let probe = Request::get("/livez").within(PROBE_MAX);
-        let answer = hedged(self, urls.clone(), &probe).await;
-        if let Ok(Answer { url: live, .. }) = answer.and_then(Answer::taken) {
-            urls.sort_by_key(|url| *url != live);
+        match hedged(self, urls.clone(), &probe).await {
+            Ok(Answer { url: live, .. }) => urls.sort_by_key(|url| *url != live),
+            Err(CallError::NoAnswer { url, why, .. }) => {
+                let why = format!("it accepted the connection and sent nothing: {why}");
+                return Err(CallError::NotReached { tried: vec![Tried { url, why }] });
+            }
+            Err(error) => return Err(error),
         }
-        urls
+        Ok(urls)
     }
 
     async fn open_at(&self, url: &str, path: &str) -> Result<Lines, CallError> {
@@ -202,7 +204,7 @@ impl Caller {
     /// the leader if that node names one.
     pub async fn download<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<LongAnswer, CallError> {
         let mut unreached = Vec::new();
-        for url in &self.live_first(urls).await {
+        for url in &self.live_first(urls).await? {
             match self.begin_at(url, path).await {
                 Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
                 Err(CallError::Refused(problem))
@@ -349,6 +351,7 @@ mod tests {
         let url = format!("http://{}", silent.local_addr().expect("an address"));
         let caller = Caller::new(None).expect("a client");
         let ended = caller.open(&[&url, &url], "/v1/feed").await;
-        assert!(matches!(ended, Err(CallError::NotReached { tried }) if tried.len() == 2));
+        let told = ended.map(drop).expect_err("nobody answers").to_string();
+        assert!(told.contains("it accepted the connection and sent nothing"), "{told}");
     }
 }

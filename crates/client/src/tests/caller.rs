@@ -48,7 +48,9 @@ async fn a_node_that_does_not_lead_points_to_the_one_that_does() {
 
 #[tokio::test]
 async fn what_was_sent_is_not_sent_again() {
-    let (cut, other) = (Fake::script(vec![Reply::Cut]).await, Fake::script(vec![Reply::Cut]).await);
+    let live = || Reply::Json(200, json!({}));
+    let (cut, other) =
+        (Fake::script(vec![live(), Reply::Cut]).await, Fake::script(vec![live(), Reply::Cut]).await);
     let caller = Caller::new(None).expect("a client");
     let urls = [cut.url.as_str(), other.url.as_str()];
     let error = caller.call(&urls, &Request::post("/x", &json!({}))).await.expect_err("no answer");
@@ -81,7 +83,9 @@ async fn what_only_looks_is_asked_of_the_next_node() {
 #[tokio::test]
 async fn a_stream_that_is_refused_says_why() {
     let gone = problem(410, "feed_compacted", json!({"oldest": "70"}));
-    let node = Fake::script(vec![gone, Reply::Lines(vec![json!({"id": "1"})])]).await;
+    let live = || Reply::Json(200, json!({}));
+    let lines = Reply::Lines(vec![json!({"id": "1"})]);
+    let node = Fake::script(vec![live(), gone, live(), lines]).await;
     let caller = Caller::new(None).expect("a client");
     let error = caller.open(&[&node.url], "/v1/feed").await.map(drop).expect_err("refused");
     assert!(matches!(&error, CallError::Refused(problem) if problem.code == "feed_compacted"), "{error}");
