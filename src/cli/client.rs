@@ -8,7 +8,7 @@ use serde_json::Value;
 pub use super::target::Target;
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
-use crate::client::{Answer, CallError, Caller, Client, End, Lines, Request};
+use crate::client::{Answer, CallError, Caller, Client, ClientBuilder, End, Lines, Request};
 
 impl Target {
     /// Calls the first node that accepts a connection, and the leader if that node names one.
@@ -18,21 +18,26 @@ impl Target {
 
     pub fn caller(&self) -> Result<Caller, Failure> {
         let (token, source) = self.credential()?.unzip();
-        let caller = Caller::with_tls(token, &self.tls).map_err(|error| match error {
+        let caller = Caller::of_cluster(token, &self.tls, self.cluster_id.as_deref());
+        let caller = caller.map_err(|error| match error {
             // It is a file that is missing or wrong, and the message names it.
             CallError::NoClient { why } => Failure::Certificate { why },
             error => error.into(),
         })?;
-        let caller = caller.token_from(source);
-        Ok(caller.of_cluster(self.cluster_id.clone()))
+        Ok(caller.token_from(source))
     }
 
     /// A client that retries, as a program's client does.
     pub fn client(&self, urls: &[String]) -> Result<Client, Failure> {
+        self.builder(urls)?.build().map_err(|error| Failure::Usage { what: error.to_string() })
+    }
+
+    /// The same, with further options to come.
+    pub fn builder(&self, urls: &[String]) -> Result<ClientBuilder, Failure> {
         let builder = Client::builder(urls.to_vec()).tls(self.tls.clone());
         let builder =
             self.credential()?.into_iter().fold(builder, |builder, (token, _)| builder.token(token));
-        builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
+        Ok(self.cluster_id.iter().fold(builder, |builder, id| builder.cluster_id(id)))
     }
 
     /// Makes the call, and returns the JSON of the answer (or nothing). Any status but success is a refusal.

@@ -86,7 +86,7 @@ struct SetArgs {
     #[arg(long)]
     as_given: bool,
     #[command(flatten)]
-    token: CredentialArgs,
+    credential: CredentialArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -126,7 +126,8 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
                 contexts.named(name)?;
                 contexts.current = Some(name.clone());
                 Ok(())
-            })?;
+            })
+            .await?;
             output.done(&json!({ "name": name, "in_use": true }), || format!("{name} is in use"))?;
             note_variables(output);
             Ok(())
@@ -138,7 +139,8 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
                 contexts.named(name)?;
                 contexts.contexts.remove(name);
                 Ok(contexts.current.take_if(|current| current == name).is_some())
-            })?;
+            })
+            .await?;
             let told = if was_in_use { ", and no context is in use now" } else { "" };
             output.done(&json!({ "name": name, "in_use": was_in_use }), || format!("{name} is removed{told}"))
         }
@@ -146,7 +148,7 @@ pub async fn run(args: &ContextArgs) -> Result<(), Failure> {
 }
 
 async fn set(args: &SetArgs) -> Result<(), Failure> {
-    let token = args.token.source()?;
+    let token = args.credential.of_options().unwrap_or_default();
     let token_file = match &token {
         TokenSource::File { path, .. } => Some(path.clone()),
         TokenSource::Given { .. } if args.output.is_for_scripts() => None,
@@ -157,8 +159,11 @@ async fn set(args: &SetArgs) -> Result<(), Failure> {
         TokenSource::Nowhere => None,
     };
     let tls = args.tls.files();
-    let target = Target { url: args.url.clone(), token, tls: tls.clone(), cluster_id: None };
+    let target = Target { url: args.url.clone(), token, tls: tls.clone(), ..Target::default() };
     let known = if args.as_given { Known::default() } else { ask(&target, &args.output).await? };
+    if known.cluster_id.is_none() && !args.as_given && !args.output.is_for_scripts() {
+        note("this cluster has no identity yet: set the context again when it has formed");
+    }
     let context = ClusterContext {
         urls: addresses(&args.url, &known),
         cluster_id: known.cluster_id,
@@ -175,7 +180,8 @@ async fn set(args: &SetArgs) -> Result<(), Failure> {
             contexts.current = Some(args.name.clone());
         }
         Ok(contexts.current.as_ref() == Some(&args.name))
-    })?;
+    })
+    .await?;
     args.output.done(&document(&args.name, &context, in_use), || {
         let then = match in_use {
             true => "it is in use".to_string(),

@@ -7,17 +7,24 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use super::exit::Failure;
+use crate::client::parsed;
 
 /// A thousand contexts take a quarter of this.
 const FILE_BYTES_MOST: u64 = 1 << 20;
 
 const NAME_CHARS_MOST: usize = 64;
+
+/// Another change of the file takes milliseconds.
+const LOCK_TRIES: u32 = 100;
+const LOCK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A cluster, as `eldest context set` stores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,10 +52,9 @@ impl ClusterContext {
     }
 }
 
-/// An address as it is compared: with its scheme, and without a slash at the end.
+/// An address as it is compared: as it is called.
 fn normal(url: &str) -> String {
-    let full = if url.contains("://") { url.to_string() } else { format!("http://{url}") };
-    full.trim_end_matches('/').to_ascii_lowercase()
+    parsed(url.trim()).map_or_else(|_| url.to_string(), |url| url.to_string())
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +79,10 @@ impl Contexts {
     fn of_file(path: &Path) -> Result<Contexts, Failure> {
         let failed = Failure::file(path);
         let wrong = |why: String| Failure::Usage {
-            what: format!("the contexts in {} cannot be read: {why}", path.display()),
+            what: format!(
+                "the contexts in {} cannot be read: {why}; mend the file, or remove it",
+                path.display()
+            ),
         };
         // A pipe or a device could keep the command waiting.
         match fs::metadata(path) {
@@ -111,26 +120,31 @@ impl Contexts {
     }
 
     /// Changes the file. It is locked and read again: two commands may change it at the same time.
-    pub fn change<T>(change: impl FnOnce(&mut Contexts) -> Result<T, Failure>) -> Result<T, Failure> {
-        let path = place().ok_or_else(|| Failure::Usage {
+    pub async fn change<T>(change: impl FnOnce(&mut Contexts) -> Result<T, Failure>) -> Result<T, Failure> {
+        let place = place().ok_or_else(|| Failure::Usage {
             what: "nothing says where contexts are kept: set HOME or ELDEST_CONTEXTS".to_string(),
         })?;
         // A link stays a link.
-        let path = fs::canonicalize(&path).unwrap_or(path);
+        let path =
+            if place.is_symlink() { fs::canonicalize(&place).map_err(Failure::file(&place))? } else { place };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(Failure::file(folder))?;
-        let _lock = lock(&beside(&path, ".lock"))?;
+        let _lock = lock(&beside(&path, ".lock")).await?;
         let mut contexts = Contexts::of_file(&path)?;
         let done = change(&mut contexts)?;
         contexts.write(&path).map_err(Failure::file(&path))?;
         Ok(done)
     }
 
+    /// Only a new file is written: another user may have put a link in its place, or one that everybody may read.
     fn write(&self, path: &Path) -> io::Result<()> {
         let new = beside(path, ".new");
         let text = serde_json::to_string_pretty(self).map_err(io::Error::from)?;
-        // What a change that was interrupted has left is overwritten.
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;
@@ -145,17 +159,21 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(longer)
 }
 
-fn lock(path: &Path) -> Result<File, Failure> {
+async fn lock(path: &Path) -> Result<File, Failure> {
     let failed = Failure::file(path);
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(&failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => {
-            Err(Failure::NotNow { what: "another command is changing the contexts; try again".to_string() })
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    // A pipe would keep the command waiting.
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+    let file = options.open(path).map_err(&failed)?;
+    for _ in 0..LOCK_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) => sleep(LOCK_AGAIN).await,
+            Err(error) => return Err(failed(error.into())),
         }
-        Err(error) => Err(failed(error.into())),
     }
+    Err(Failure::NotNow { what: "another command is changing the contexts; try again".to_string() })
 }
 
 /// The file that `ELDEST_CONTEXTS` names, else `eldest/contexts.json` among the user's settings.
@@ -198,7 +216,7 @@ mod tests {
     #[test]
     fn addresses_are_compared_as_a_set() {
         let context =
-            ClusterContext { urls: vec!["http://N1:9000/".into(), "n2:9000".into()], ..Default::default() };
+            ClusterContext { urls: vec!["http://N1:9000/".into(), "n2".into()], ..Default::default() };
         let all =
             |urls: &[&str]| context.has_all(&urls.iter().map(|url| url.to_string()).collect::<Vec<_>>());
         assert!(all(&["n1:9000"]) && all(&["http://n2:9000", "http://n1:9000/"]));
@@ -214,7 +232,7 @@ mod tests {
             of("field", r#"{"contexts":{"a":{"urls":[],"token_fil":"x"}}}"#).expect_err("a typing error");
         assert!(told.contains("unknown field `token_fil`"), "{told}");
         let told = Contexts::of_file(Path::new("/dev/null")).expect_err("a device").to_string();
-        assert!(told.ends_with("it is not a file"), "{told}");
+        assert!(told.contains("it is not a file"), "{told}");
         assert_eq!(Contexts::of_file(Path::new("/no/such/file")).ok(), Some(Contexts::default()));
     }
 

@@ -31,9 +31,9 @@ no node answers, it exits like every other command: with 3, or with 4 if it is r
 pub struct DoctorArgs {
     #[command(flatten)]
     target: Target,
-    /// Timeout for an answer of one node, up to a minute
-    #[arg(long, default_value = "3s", value_name = "SPAN", value_parser = within)]
-    within: Duration,
+    /// Timeout for an answer of one node, up to a minute [default: 3s, and 200ms for one that the leader has given up]
+    #[arg(long, value_name = "SPAN", value_parser = within)]
+    within: Option<Duration>,
     #[command(flatten)]
     output: Output,
 }

@@ -24,7 +24,7 @@ use serde_json::json;
 use super::client::Target;
 use super::exit::Failure;
 use super::span::span;
-use crate::client::{Client, HeldBy, Lock, LockGuard, random_id};
+use crate::client::{Error, HeldBy, Lock, LockGuard, random_id};
 use end::ExecEnd;
 use group::Group;
 use mind::GiveUp;
@@ -148,13 +148,19 @@ async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
         guard = in_time(args, obtained(args, lock.clone())) => guard,
     };
     let Some(guard) = guard else {
-        GiveUp::of(lock).await;
+        GiveUp::soon(lock).await;
         let why = "no node could be reached in time, or none could grant the role; see `eldest status`";
         return ExecEnd::Failed { why: why.to_string() };
     };
     match guard {
         Ok(guard) => run_with(guard, &secret, &args.command, &mut signals).await,
-        Err(error) => ExecEnd::of_asking(error),
+        Err(error) => {
+            // A node that did not answer may have granted the role.
+            if matches!(error, Error::Indeterminate { .. }) {
+                GiveUp::soon(lock).await;
+            }
+            ExecEnd::of_asking(error)
+        }
     }
 }
 
@@ -164,12 +170,10 @@ async fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
         (2, why) => ExecEnd::Usage { why },
         (_, why) => ExecEnd::Failed { why },
     };
-    let token = target.credential().map_err(failed)?;
+    let caller = target.caller().map_err(failed)?;
     // If no node answers, the client tries all of them for a while.
-    let urls = target.caller().map_err(failed)?.live_first(&target.url).await.unwrap_or(target.url.clone());
-    let builder = Client::builder(urls).tls(target.tls.clone()).secret(secret);
-    let client = token.into_iter().fold(builder, |builder, (token, _)| builder.token(token)).build();
-    let client = client.map_err(ExecEnd::of_asking)?;
+    let urls = caller.live_first(&target.url).await.unwrap_or(target.url.clone());
+    let client = target.builder(&urls).map_err(failed)?.secret(secret).build().map_err(ExecEnd::of_asking)?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
     let lock = Lock::new(client, &args.role).ttl(args.ttl).held_by(args.held_by.into()).metadata(about);

@@ -222,7 +222,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Become(args) => Err(exec::become_command(args)),
         Command::Completions(args) => generated::completions(args, Cli::command()),
         Command::Man(args) => generated::man(args, Cli::command()),
-        Command::Bench(args) => bench(args),
+        Command::Bench(args) => Ok(args.run_here()?),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
         Command::Why(args) => small(why::run(args)),
@@ -247,13 +247,6 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Call(args) => small(call::run(args)),
         Command::Healthcheck(args) => small(doctor::healthcheck(args)),
     }
-}
-
-fn bench(args: &eldest_load::Bench) -> Result<(), Failure> {
-    let target = target::Target::of(&args.urls())?;
-    let token = target.credential()?.map(|(token, _)| token);
-    let place = eldest_load::BenchPlace { urls: target.url, token, tls: target.tls };
-    Ok(args.clone().at(place)?.run_here()?)
 }
 
 /// Runs a command that makes a few calls. One thread is enough for it.

@@ -26,9 +26,7 @@ pub struct StatusArgs {
     output: Output,
 }
 
-pub use gather::{
-    Cluster, NodeReport, SILENT_MOST, SILENT_SINCE_MS, epoch_order, gather, gather_with_change, gather_within,
-};
+pub use gather::{Cluster, NodeReport, SILENT_MOST, epoch_order, gather, gather_with_change, gather_within};
 
 pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
     let cluster = gather_with_change(&args.target).await?;

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 pub use eldest_load::TlsArgs;
@@ -25,6 +24,8 @@ pub struct Target {
     pub tls: Tls,
     /// Calls name this cluster, and a node of another one refuses them.
     pub cluster_id: Option<String>,
+    /// Why there is no cluster to call. A command that calls none goes on.
+    pub wrong: Option<String>,
 }
 
 /// Where the token comes from, with the name under which a refusal shows it.
@@ -46,6 +47,9 @@ pub enum TokenSource {
 impl Target {
     /// The token, if there is one, and where it comes from.
     pub fn credential(&self) -> Result<Option<(String, String)>, Failure> {
+        if let Some(what) = &self.wrong {
+            return Err(Failure::Usage { what: what.clone() });
+        }
         match &self.token {
             TokenSource::Nowhere => Ok(None),
             TokenSource::Given { token, from } => checked(token, from.clone()),
@@ -54,17 +58,6 @@ impl Target {
                 checked(text.trim(), format!("{from} ({})", path.display()))
             }
         }
-    }
-}
-
-impl Target {
-    /// The cluster for a command that has read its own options. Without addresses, variables and the context count.
-    pub fn of(urls: &[String]) -> Result<Target, Failure> {
-        let command = TargetArgs::augment_args(Command::new("eldest"));
-        let words = std::iter::once("eldest").chain(urls.iter().flat_map(|url| ["--url", url]));
-        let parsed = command.try_get_matches_from(words);
-        let target = parsed.and_then(|matches| Target::from_arg_matches(&matches));
-        target.map_err(|error| Failure::Usage { what: error.to_string().trim_end().to_string() })
     }
 }
 
@@ -79,7 +72,7 @@ struct TargetArgs {
     #[arg(long, env = "ELDEST_CONTEXT", value_name = "NAME")]
     context: Option<String>,
     #[command(flatten)]
-    token: CredentialArgs,
+    credential: CredentialArgs,
     #[command(flatten)]
     tls: TlsArgs,
 }
@@ -137,39 +130,57 @@ impl TargetArgs {
     }
 
     fn resolve(self, said: Said<'_>) -> Result<Target, Failure> {
-        let name = self.context.as_deref().filter(|name| !name.is_empty());
-        let by_option = said.is_option("context");
-        if by_option && said.is_option("url") {
-            return Err(Failure::Usage { what: "use --url or --context, not both".to_string() });
-        }
-        let urls = if by_option { Vec::new() } else { self.url(said) };
-        let context = context(name, &urls)?;
-        // A context that is typed counts before variables.
-        let first = context.as_ref().filter(|_| by_option).map(token_of).unwrap_or_default();
-        let token = match (self.token.of_options(), first) {
-            (Some(token), _) => token,
-            (None, TokenSource::Nowhere) => match of_variables()? {
-                TokenSource::Nowhere => context.as_ref().map(token_of).unwrap_or_default(),
+        let is_typed = said.is_option("context");
+        let urls = if is_typed { Vec::new() } else { self.url(said) };
+        let context = self.context(said, &urls)?.unwrap_or_default();
+        let token = match self.credential.of_options() {
+            Some(token) => token,
+            // A context that is typed counts before variables: their token may be for another cluster.
+            None if is_typed => token_of(&context),
+            None => match of_variables()? {
+                TokenSource::Nowhere => token_of(&context),
                 token => token,
             },
-            (None, token) => token,
         };
-        let context = context.unwrap_or_default();
-        let tls = tls(self.tls.files(), &context, |id| said.is_option(id) || !by_option);
+        let tls = tls(self.tls.files(), &context, |id| said.is_option(id) || !is_typed);
+        // With an address that is typed, the caller decides which cluster it is.
+        let cluster_id = context.cluster_id.filter(|_| !said.is_option("url"));
         let url = [urls, context.urls, DEFAULT_URLS.map(str::to_string).to_vec()];
         let url = url.into_iter().find(|urls| !urls.is_empty()).unwrap_or_default();
-        Ok(Target { url, token, tls, cluster_id: context.cluster_id })
+        Ok(Target { url, token, tls, cluster_id, wrong: None })
     }
-}
 
-/// The context that counts for these addresses, or for none.
-fn context(name: Option<&str>, urls: &[String]) -> Result<Option<ClusterContext>, Failure> {
-    if urls.is_empty() {
-        return Ok(Contexts::read()?.chosen(name)?.cloned());
+    /// The context that counts for these addresses, or for none.
+    fn context(&self, said: Said<'_>, urls: &[String]) -> Result<Option<ClusterContext>, Failure> {
+        let is_typed = said.is_option("context");
+        let wrong = |what: String| Err(Failure::Usage { what });
+        match self.context.as_deref() {
+            Some("") if is_typed => wrong("--context is empty: give the name of a context".to_string()),
+            Some(_) if is_typed && said.is_option("url") => {
+                wrong("use --url or --context, not both".to_string())
+            }
+            name if urls.is_empty() => {
+                let name = name.filter(|name| !name.is_empty());
+                Ok(Contexts::read()?.chosen(name)?.cloned())
+            }
+            Some(name) if !name.is_empty() && !said.is_option("url") => {
+                let context = Contexts::read()?.named(name)?.clone();
+                match context.has_all(urls) {
+                    true => Ok(Some(context)),
+                    false => wrong(format!(
+                        "ELDEST_CONTEXT ({name}) and the addresses of ELDEST_URL or ELDEST_NODES ({}) differ: unset one",
+                        urls.join(",")
+                    )),
+                }
+            }
+            // A file that is wrong breaks no command that needs no context.
+            name => {
+                let contexts = Contexts::read().unwrap_or_default();
+                let chosen = contexts.chosen(name.filter(|name| !name.is_empty())).ok().flatten();
+                Ok(chosen.filter(|context| context.has_all(urls)).cloned())
+            }
+        }
     }
-    // A file that is wrong breaks no command that needs no context.
-    let contexts = Contexts::read().unwrap_or_default();
-    Ok(contexts.chosen(name).ok().flatten().filter(|context| context.has_all(urls)).cloned())
 }
 
 /// The files of the options and variables, and for the rest those of the context. `counts` says whether one that is given
@@ -194,12 +205,7 @@ fn token_of(context: &ClusterContext) -> TokenSource {
 }
 
 impl CredentialArgs {
-    /// The token of the options, else of the variables.
-    pub fn source(&self) -> Result<TokenSource, Failure> {
-        self.of_options().map_or_else(of_variables, Ok)
-    }
-
-    fn of_options(&self) -> Option<TokenSource> {
+    pub fn of_options(&self) -> Option<TokenSource> {
         if let Some(token) = &self.token {
             return Some(TokenSource::Given { token: token.clone(), from: "--token".to_string() });
         }
@@ -225,12 +231,13 @@ fn file(path: &Path, from: &str) -> TokenSource {
     TokenSource::File { path: path.to_path_buf(), from: from.to_string() }
 }
 
-// The options are parsed as `TargetArgs`, and what is missing is filled in at once: an error is one of usage.
+// The options are parsed as `TargetArgs`, and what is missing is filled in at once.
 
 impl FromArgMatches for Target {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Target, clap::Error> {
-        let wrong = |failure: Failure| clap::Error::raw(ErrorKind::ValueValidation, format!("{failure}\n"));
-        TargetArgs::from_arg_matches(matches)?.resolve(Said(matches)).map_err(wrong)
+        let resolved = TargetArgs::from_arg_matches(matches)?.resolve(Said(matches));
+        Ok(resolved
+            .unwrap_or_else(|failure| Target { wrong: Some(failure.to_string()), ..Target::default() }))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

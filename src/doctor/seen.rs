@@ -98,6 +98,8 @@ pub struct SeenMember {
     pub trouble: Option<String>,
     #[serde(default)]
     pub last_heard_ms: Option<u64>,
+    #[serde(default)]
+    pub silent: bool,
 }
 
 /// One answer, with the times of the request and the answer by the asker's clock.

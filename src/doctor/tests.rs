@@ -14,7 +14,16 @@ const START: u64 = 1_000_000 * SECOND;
 
 fn member(id: u32) -> SeenMember {
     let (name, url) = (format!("node-{id}"), format!("http://10.0.0.{id}:9000"));
-    SeenMember { id, name, url, reachable: true, votes: true, trouble: None, last_heard_ms: None }
+    SeenMember {
+        id,
+        name,
+        url,
+        reachable: true,
+        votes: true,
+        trouble: None,
+        last_heard_ms: None,
+        silent: false,
+    }
 }
 
 fn look(id: u32, second: u64) -> NodeLook {

@@ -65,6 +65,8 @@ pub struct MemberStatus {
     pub match_index: Option<Index>,
     pub lag: Option<u64>,
     pub last_heard_ms: Option<u64>,
+    /// Whether this node leads, and has heard nothing from the member for as long as it takes to give it up.
+    pub silent: bool,
     /// Why calls from or to the member are refused, if they are.
     pub trouble: Option<String>,
     /// False while the member still learns the cluster's data.

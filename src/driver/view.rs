@@ -256,6 +256,8 @@ impl Engine {
         let (id, me) = (member.id, self.me());
         let heard = self.replica.core().last_heard(id).map(|at| clock::now().mono.since(at).0 / 1000);
         let matched = self.replica.core().matched_by(id);
+        let leads = self.replica.core().leader() == Some(me);
+        let dead_after_ms = self.setup.settings.timing.dead_after.0 / 1000;
         MemberStatus {
             id: id.0,
             name: member.name.clone(),
@@ -266,6 +268,7 @@ impl Engine {
             match_index: matched,
             lag: matched.map(|matched| self.replica.core().last().index.saturating_sub(matched)),
             last_heard_ms: if id == me { Some(0) } else { heard },
+            silent: leads && id != me && heard.is_none_or(|ms| ms > dead_after_ms),
             trouble: self.network.trouble(id),
         }
     }

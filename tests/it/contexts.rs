@@ -90,7 +90,6 @@ async fn a_command_finds_its_cluster_and_its_token_in_the_context() {
     assert_eq!(mode & 0o777, 0o600);
 
     user.ends_with(&["doc", "put", "a", "1"], &[], 0);
-    user.ends_with(&["bench", "fill", "--docs", "10"], &[], 0);
     user.ends_with(&["exec", "--role", "r", "--", "true"], &[], 0);
     assert_eq!(user.ends_with(&["doc", "get", "a"], &[("ELDEST_URL", &user.prod.urls()[0])], 0), "1\n");
     let listed = user.ends_with(&["context", "list"], &[], 0);
@@ -124,6 +123,14 @@ async fn a_token_goes_to_the_cluster_that_it_is_for() {
     );
     assert_eq!(user.ends_with(&["doc", "get", "where"], &[("ELDEST_CONTEXT", "other")], 0), "\"other\"\n");
     assert_eq!(user.ends_with(&["doc", "get", "where"], &[], 0), "\"prod\"\n");
+    for url in [&other, &user.prod.urls()[0]] {
+        let code = if *url == other { 0 } else { 2 };
+        let both = [("ELDEST_CONTEXT", "other"), ("ELDEST_URL", url)];
+        let told = user.ends_with(&["doc", "get", "where"], &both, code);
+        assert_eq!(told.contains("differ: unset one"), code == 2, "{told}");
+    }
+    let told = user.ends_with(&["doc", "get", "where", "--context", ""], &[], 2);
+    assert!(told.contains("--context is empty"), "{told}");
     let told = user.ends_with(&["doc", "get", "where", "--context", "other", "--url", &other], &[], 2);
     assert!(told.contains("use --url or --context, not both"), "{told}");
 }
@@ -137,8 +144,12 @@ async fn a_node_of_another_cluster_is_skipped() {
     user.edit(|prod| prod["urls"] = vec![other.clone()].into());
     for words in [&["doc", "put", "a", "1"][..], &["status"], &["feed", "--count", "1"]] {
         let told = user.ends_with(words, &[], 3);
-        assert!(told.contains("it belongs to another cluster"), "{words:?}: {told}");
+        assert!(told.contains("if it was formed again, set its context again"), "{words:?}: {told}");
     }
+    // What is typed is called, whatever the context says of it.
+    user.ends_with(&["doc", "put", "a", "2", "--url", &other], &[], 0);
+    let told = user.ends_with(&["exec", "--role", "r", "--", "true"], &[], 125);
+    assert!(told.contains("wrong_cluster"), "{told}");
     fs::write(&user.token, ADMIN).expect("written");
     let first = [vec![other.clone()], user.prod.urls()].concat();
     user.edit(|prod| prod["urls"] = first.into());
@@ -162,6 +173,29 @@ async fn a_context_that_is_wrong_breaks_only_what_needs_it() {
         user.ends_with(&given, &[], 6);
         user.ends_with(&given[..3], &[("ELDEST_NODES", &url), ("ELDEST_ADMIN_TOKEN", ADMIN)], 6);
     }
+    // This command calls nobody.
+    user.ends_with(&["backup", "check", "no-such-file"], &[], 1);
     let told = user.ends_with(&["doc", "get", "a", "--context", "nope"], &[], 2);
     assert!(told.contains("no context \"nope\""), "{told}");
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_are_all_kept() {
+    let user = User::new().await;
+    std::thread::scope(|threads| {
+        for number in 0..8 {
+            let user = &user;
+            threads.spawn(move || {
+                let name = format!("c{number}");
+                user.ends_with(
+                    &["context", "set", &name, "--url", "http://127.0.0.1:1", "--as-given"],
+                    &[],
+                    0,
+                );
+            });
+        }
+    });
+    let listed = user.ends_with(&["context", "list", "--json"], &[], 0);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(9), "{listed}");
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// The code of the refusal of a call that is meant for another cluster.
+pub const WRONG_CLUSTER: &str = "wrong_cluster";
+
 /// One failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {

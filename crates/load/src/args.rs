@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use eldest_tls::ClientFiles;
 
-use super::error::BenchError;
 use super::node_url::NodeUrl;
 
 /// The addresses of the three nodes of `eldest dev`.
@@ -23,8 +22,8 @@ pub const VALUE_BYTES: RangeInclusive<i64> = 2..=1024 * 1024;
 /// The nodes to call, and the format of the result.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// A node of the cluster; repeat the option, or separate several by commas [default: the nodes of `eldest dev`]
-    #[arg(long = "url", value_name = "URL", value_delimiter = ',')]
+    /// A node of the cluster; repeat the option, or separate several by commas
+    #[arg(long = "url", value_name = "URL", value_delimiter = ',', default_values = DEFAULT_URLS)]
     pub urls: Vec<NodeUrl>,
 
     /// A header for every request, like 'Authorization: Bearer …'; may be repeated
@@ -61,39 +60,7 @@ impl TlsArgs {
     }
 }
 
-/// A cluster, and what to show its nodes.
-#[derive(Clone, Debug, Default)]
-pub struct BenchPlace {
-    pub urls: Vec<String>,
-    pub token: Option<String>,
-    pub tls: ClientFiles,
-}
-
 impl Common {
-    /// Fills in what the options do not say.
-    pub fn fill_in(&mut self, place: BenchPlace) -> Result<(), BenchError> {
-        if self.urls.is_empty() {
-            let read = |url: String| url.parse().map_err(|source| BenchError::NodeUrl { url, source });
-            self.urls = place.urls.into_iter().map(read).collect::<Result<_, _>>()?;
-        }
-        let is_named = self.headers.iter().any(|header| header.is_authorization());
-        if let Some(token) = place.token.filter(|_| !is_named) {
-            let header = format!("Authorization: Bearer {token}").parse();
-            self.headers.push(header.map_err(|_| BenchError::Token)?);
-        }
-        let TlsArgs { ca, cert, key } = &mut self.tls;
-        *ca = ca.take().or(place.tls.ca);
-        if cert.is_none() {
-            (*cert, *key) = (place.tls.cert, place.tls.key);
-        }
-        Ok(())
-    }
-
-    pub fn urls(&self) -> Vec<NodeUrl> {
-        let default = || DEFAULT_URLS.iter().filter_map(|url| url.parse().ok()).collect();
-        if self.urls.is_empty() { default() } else { self.urls.clone() }
-    }
-
     /// The headers as the lines of a request.
     pub fn header_lines(&self) -> Vec<u8> {
         self.headers.iter().flat_map(|Header(line)| [line.as_bytes(), b"\r\n"].concat()).collect()
@@ -114,12 +81,6 @@ pub struct Choice {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header(String);
-
-impl Header {
-    fn is_authorization(&self) -> bool {
-        self.0.split(':').next().is_some_and(|name| name.eq_ignore_ascii_case("authorization"))
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderError;

@@ -12,12 +12,6 @@ pub enum BenchError {
         url: String,
         source: io::Error,
     },
-    NodeUrl {
-        url: String,
-        source: UrlError,
-    },
-    /// The token cannot stand in a header.
-    Token,
     /// A file that TLS needs has an error.
     Certificates(eldest_tls::TlsError),
     /// No node named a leader. The list has each node's answer.
@@ -53,8 +47,6 @@ pub enum BenchError {
 impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BenchError::NodeUrl { url, source } => write!(f, "{url:?}: {source}"),
-            BenchError::Token => write!(f, "the token has characters that no header can have"),
             BenchError::Resolve { url, source } => write!(f, "cannot find the host of {url}: {source}"),
             BenchError::Certificates(error) => write!(f, "{error}"),
             BenchError::NoLeader { said } => {

@@ -46,8 +46,7 @@ mod tests;
 
 use std::io::{self, Stdout, Write};
 
-use args::Common;
-pub use args::{BenchPlace, TlsArgs};
+pub use args::TlsArgs;
 pub use error::BenchError;
 use terminal::interrupted;
 
@@ -106,28 +105,6 @@ Examples:
   eldest-load feed --readers 10000";
 
 impl Bench {
-    /// The addresses that the options name.
-    pub fn urls(&self) -> Vec<String> {
-        self.common().urls.iter().map(ToString::to_string).collect()
-    }
-
-    /// Fills in what the options do not say.
-    pub fn at(mut self, place: BenchPlace) -> Result<Bench, BenchError> {
-        let common = match &mut self.mode {
-            None => &mut self.load.common,
-            Some(Mode::Fill(fill)) => &mut fill.common,
-        };
-        common.fill_in(place)?;
-        Ok(self)
-    }
-
-    fn common(&self) -> &Common {
-        match &self.mode {
-            None => &self.load.common,
-            Some(Mode::Fill(fill)) => &fill.common,
-        }
-    }
-
     pub fn run_here(&self) -> Result<(), BenchError> {
         on_this_thread(async |out| self.run(interrupted(), out).await)
     }

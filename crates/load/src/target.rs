@@ -43,7 +43,7 @@ impl Target {
     pub async fn resolve_all(common: &Common) -> Result<Vec<Target>, BenchError> {
         let tls = Arc::new(common.tls.files().config().map_err(BenchError::Certificates)?);
         let mut targets: Vec<Target> = Vec::new();
-        for url in &common.urls() {
+        for url in &common.urls {
             let target = Target::resolve(url, &tls).await?;
             if targets.iter().all(|known| known.url != target.url) {
                 targets.push(target);

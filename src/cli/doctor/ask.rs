@@ -9,13 +9,16 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::cli::status::{SILENT_MOST, SILENT_SINCE_MS};
+use crate::cli::status::SILENT_MOST;
 use crate::client::{CallError, Caller, Request, Tried, alike};
 use crate::doctor::{Node, NodeLook, Sample, Seen, SeenEnding, SeenMember, SeenSilence};
 use crate::store::date_micros;
 
 /// The time between the two looks: long enough to show the rate of a clock, and for a follower to catch up.
 const BETWEEN: Duration = Duration::from_secs(1);
+
+/// The time for an answer of one node, unless the caller sets it.
+const WITHIN: Duration = Duration::from_secs(3);
 
 /// The number of pages of tokens that are examined.
 const PAGES_MOST: usize = 50;
@@ -26,16 +29,18 @@ struct Asker {
     request: Request,
     began: Instant,
     began_us: u64,
+    gives_up: bool,
 }
 
 type Asked = Result<NodeLook, CallError>;
 
 impl Asker {
-    fn new(target: &Target, within: Duration) -> Result<Asker, Failure> {
+    fn new(target: &Target, within: Option<Duration>) -> Result<Asker, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
-        let request = Request::get("/v1/diagnostics").within(within);
-        Ok(Asker { caller: target.caller()?, request, began: Instant::now(), began_us })
+        let request = Request::get("/v1/diagnostics").within(within.unwrap_or(WITHIN));
+        let (caller, began) = (target.caller()?, Instant::now());
+        Ok(Asker { caller, request, began, began_us, gives_up: within.is_none() })
     }
 
     /// The time now: this machine's wall clock at the beginning plus its monotonic clock since then, so that it never
@@ -51,7 +56,8 @@ impl Asker {
         Ok(NodeLook { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
     }
 
-    /// Asks all of these nodes at the same time. Those from which the leader hears nothing are given up soon.
+    /// Asks all of these nodes at the same time. Those that the leader has given up have less time, unless
+    /// the caller has set it.
     async fn look_at_all(&self, urls: impl Iterator<Item = String>) -> BTreeMap<String, Asked> {
         let mut asked = JoinSet::new();
         let mut left = BTreeSet::new();
@@ -63,7 +69,7 @@ impl Asker {
         let began = Instant::now();
         let mut answers = BTreeMap::new();
         while !left.is_empty() {
-            let answered = match are_unheard(&left, &answers) {
+            let answered = match self.gives_up && are_given_up(&left, &answers) {
                 true => timeout_at(began + SILENT_MOST, asked.join_next()).await.unwrap_or_default(),
                 false => asked.join_next().await,
             };
@@ -82,20 +88,18 @@ impl Asker {
     }
 }
 
-/// Whether the leader has answered, and hears nothing from all of these nodes. One that is frozen takes the call and never
-/// answers.
-fn are_unheard(left: &BTreeSet<String>, answers: &BTreeMap<String, Asked>) -> bool {
+/// Whether the only leader has answered, and has given up all of these nodes. A frozen node takes the call and never answers.
+fn are_given_up(left: &BTreeSet<String>, answers: &BTreeMap<String, Asked>) -> bool {
     let looks = answers.iter().filter_map(|(url, look)| Some((url, &look.as_ref().ok()?.said.status)));
-    let Some((at, leader)) = looks.filter(|(_, status)| status.role == "leader").last() else { return false };
-    let is_unheard = |url: &String| {
-        let member = leader.members.iter().find(|member| alike(&member.url, at) == *url);
-        member.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
-    };
-    left.iter().all(is_unheard)
+    let leaders: Vec<_> = looks.filter(|(_, status)| status.role == "leader").collect();
+    let [(at, leader)] = leaders[..] else { return false };
+    let is_silent =
+        |url: &String| leader.members.iter().any(|member| member.silent && alike(&member.url, at) == *url);
+    left.iter().all(is_silent)
 }
 
 /// Fails only if no node at all has answered.
-pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure> {
+pub async fn examine(target: &Target, within: Option<Duration>) -> Result<Seen, Failure> {
     let asker = Asker::new(target, within)?;
     let mut first = asker.look_at_all(target.url.iter().cloned()).await;
     let Some((example, members)) = members_of(&first) else {
@@ -116,7 +120,7 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
         nodes.iter().filter(|node| node.looks.is_ok()).map(|node| node.url.as_str()).collect();
     // If the time is up, the tokens that have arrived are kept.
     let mut tokens = Vec::new();
-    let _ = timeout(within, look_for_tokens(&asker, &up, &mut tokens)).await;
+    let _ = timeout(within.unwrap_or(WITHIN), look_for_tokens(&asker, &up, &mut tokens)).await;
     Ok(Seen { asker: None, nodes, tokens })
 }
 

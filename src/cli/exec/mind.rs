@@ -86,6 +86,9 @@ fn pass_on(caught: Option<Signal>, group: &Group, frozen: bool) {
 
 // Releasing the role at the end. This is optional, and must not delay the end.
 
+/// The time for giving up a role when no node has answered.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Longer than an election, so that the role is released even while the cluster elects. After this time it lapses by
 /// itself.
 const RELEASE_MOST: Duration = Duration::from_secs(5);
@@ -96,6 +99,11 @@ impl GiveUp {
     /// Gives up the place in the queue, and releases what may have been granted meanwhile.
     pub async fn of(lock: Lock) {
         let _ = timeout(RELEASE_MOST, lock.abandon()).await;
+    }
+
+    /// The same where no node answers, so that it hardly helps to try for long.
+    pub async fn soon(lock: Lock) {
+        let _ = timeout(SOON, lock.abandon()).await;
     }
 
     pub async fn lapse(guard: LockGuard) {

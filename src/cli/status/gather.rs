@@ -75,6 +75,8 @@ pub struct ListedMember {
     #[serde(default)]
     pub last_heard_ms: Option<u64>,
     #[serde(default)]
+    pub silent: bool,
+    #[serde(default)]
     pub trouble: Option<String>,
 }
 
@@ -89,13 +91,11 @@ pub struct Cluster {
     pub change: Option<NewestChange>,
 }
 
-/// The time for the answer of a node from which the leader has heard nothing for `SILENT_SINCE_MS`.
+/// The time for the answer of a node that the leader has given up.
 pub const SILENT_MOST: Duration = Duration::from_millis(200);
 
 /// The time for the answer of the leader, when all others have answered. They take about as long to notice that it is dead.
 const LEADER_MOST: Duration = Duration::from_secs(1);
-
-pub const SILENT_SINCE_MS: u64 = 1_000;
 
 /// The leader asks the other nodes, and waits a second for each.
 const EXPLAINS_MOST: Duration = Duration::from_secs(2);
@@ -206,8 +206,7 @@ async fn gather_and(
 enum Left {
     /// They may be slow, or all have answered.
     Some,
-    /// The leader has answered, and hears from none of them. Such a node is given up soon: a frozen one takes the call and
-    /// never answers.
+    /// The leader has answered, and has given all of them up. A frozen node takes the call and never answers.
     OnlySilent,
     /// It is the leader that all others name. It may be frozen, and they have not noticed yet.
     OnlyTheLeader,
@@ -221,10 +220,7 @@ fn left(first: &NodeReport, nodes: &BTreeMap<u32, Result<NodeReport, String>>) -
     }
     match leading(nodes) {
         Some(leader) => {
-            let is_silent = |id: u32| {
-                let seen = leader.members.iter().find(|member| member.id == id);
-                seen.is_some_and(|member| member.last_heard_ms.is_none_or(|ms| ms > SILENT_SINCE_MS))
-            };
+            let is_silent = |id: u32| leader.members.iter().any(|member| member.id == id && member.silent);
             if left.all(is_silent) { Left::OnlySilent } else { Left::Some }
         }
         None => {
@@ -292,27 +288,24 @@ mod tests {
 
     #[test]
     fn a_node_that_will_hardly_answer_is_given_up_soon() {
-        let member = |id, last_heard_ms| ListedMember { id, last_heard_ms, ..ListedMember::default() };
-        let report = |role: &str, heard: [Option<u64>; 3]| NodeReport {
+        let member = |id, silent| ListedMember { id, silent, ..ListedMember::default() };
+        let report = |role: &str, third_is_silent: bool| NodeReport {
             role: role.into(),
             epoch: "7.1".into(),
             leader: Some(Located { id: 3, url: String::new() }),
-            members: [1, 2, 3].into_iter().zip(heard).map(|(id, heard)| member(id, heard)).collect(),
+            members: vec![member(1, false), member(2, false), member(3, third_is_silent)],
             ..NodeReport::default()
         };
-        let first = report("follower", [None; 3]);
-        let answered =
-            |role: &str, heard| BTreeMap::from([(1, Ok(report(role, heard))), (2, Err("x".into()))]);
-        let left = |role: &str, heard| left(&first, &answered(role, heard));
-        assert_eq!(left("leader", [Some(0), Some(9), Some(1_001)]), Left::OnlySilent);
-        assert_eq!(left("leader", [Some(0), Some(9), None]), Left::OnlySilent);
-        assert_eq!(left("leader", [Some(0), Some(9), Some(1_000)]), Left::Some, "it may be slow");
-        assert_eq!(left("follower", [Some(0), Some(9), None]), Left::OnlyTheLeader);
-        let only_one = BTreeMap::from([(1, Ok(report("follower", [None; 3])))]);
-        assert_eq!(super::left(&first, &only_one), Left::Some, "a follower may be slow");
-        let mut all = answered("leader", [None; 3]);
+        let first = report("follower", false);
+        let answered = |role, silent| BTreeMap::from([(1, Ok(report(role, silent))), (2, Err("x".into()))]);
+        assert_eq!(left(&first, &answered("leader", true)), Left::OnlySilent);
+        assert_eq!(left(&first, &answered("leader", false)), Left::Some, "it may be slow");
+        assert_eq!(left(&first, &answered("follower", false)), Left::OnlyTheLeader);
+        let only_one = BTreeMap::from([(1, Ok(report("follower", false)))]);
+        assert_eq!(left(&first, &only_one), Left::Some, "a follower may be slow");
+        let mut all = answered("leader", true);
         all.insert(3, Err("x".into()));
-        assert_eq!(super::left(&first, &all), Left::Some);
+        assert_eq!(left(&first, &all), Left::Some);
     }
 
     #[test]

@@ -174,6 +174,7 @@ mod tests {
 
     fn report(id: u32, role: &str) -> NodeReport {
         let member = |id: u32, lag, last_heard_ms, trouble: Option<&str>| ListedMember {
+            silent: false,
             id,
             name: format!("node-{id}"),
             votes: None,

@@ -415,6 +415,7 @@ impl Loop {
             match_index: None,
             lag: None,
             last_heard_ms: None,
+            silent: false,
             trouble: (id == 3).then(|| "409 another cluster".to_string()),
             votes: true,
         }

@@ -8,6 +8,7 @@ use super::answer::Answer;
 use super::call::{Call, Repeat};
 use super::exchange::{Broken, exchange, prepared};
 use crate::clock::Clock;
+use crate::problem::WRONG_CLUSTER;
 
 /// The outcome of one attempt.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ fn judged(answer: Answer) -> Attempt {
             Attempt::Elsewhere { leader, why: why() }
         }
         (429 | 503, Some(_)) => Attempt::NotDone { why: why() },
+        (409, Some(problem)) if problem.code == WRONG_CLUSTER => Attempt::NotDone { why: why() },
         (504, _) | (500.., None) => Attempt::Doubtful { why: why() },
         _ => Attempt::Answered(answer),
     }

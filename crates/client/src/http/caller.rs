@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -22,6 +21,7 @@ use super::pool::connections;
 use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::problem::Tried;
+use crate::problem::WRONG_CLUSTER;
 
 /// The limit for connecting, which takes a millisecond in the same room and half a second across the world.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -38,9 +38,6 @@ const PROBE_MAX: Duration = Duration::from_secs(3);
 
 /// The limit of an action. A hand-over waits until the new leader has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
-
-/// The header that names the cluster that a call is for.
-const IF_CLUSTER: &str = "if-cluster";
 
 /// One call.
 #[derive(Clone, Debug)]
@@ -97,7 +94,8 @@ pub struct Caller {
     client: Client,
     credential: Option<String>,
     token_from: Option<String>,
-    cluster_id: Option<HeaderValue>,
+    /// Whether each call names a cluster.
+    names_cluster: bool,
 }
 
 impl Caller {
@@ -109,19 +107,23 @@ impl Caller {
 
     /// A caller of nodes that use TLS.
     pub fn with_tls(admin_token: Option<String>, tls: &Tls) -> Result<Caller, CallError> {
-        let client = connections(CONNECT_MAX, tls).map_err(|why| CallError::NoClient { why })?;
-        Ok(Caller { client, credential: admin_token, token_from: None, cluster_id: None })
+        Caller::of_cluster(admin_token, tls, None)
+    }
+
+    /// A caller of the nodes of this cluster. A node of another cluster refuses each call, and counts as one that cannot be
+    /// reached.
+    pub fn of_cluster(
+        credential: Option<String>,
+        tls: &Tls,
+        cluster_id: Option<&str>,
+    ) -> Result<Caller, CallError> {
+        let client = connections(CONNECT_MAX, tls, cluster_id).map_err(|why| CallError::NoClient { why })?;
+        Ok(Caller { client, credential, token_from: None, names_cluster: cluster_id.is_some() })
     }
 
     /// Names the source of the token. A refusal for lack of rights shows it.
     pub fn token_from(self, source: Option<String>) -> Caller {
         Caller { token_from: source, ..self }
-    }
-
-    /// Names the cluster that the calls are for. A node of another cluster refuses them, and counts as one that cannot be
-    /// reached.
-    pub fn of_cluster(self, id: Option<String>) -> Caller {
-        Caller { cluster_id: id.and_then(|id| HeaderValue::try_from(id).ok()), ..self }
     }
 
     /// Calls the first of these nodes that accepts a connection. If that node names another leader, the call is sent
@@ -261,18 +263,15 @@ impl Caller {
         headers: &[(&'static str, String)],
         body: &Option<Vec<u8>>,
     ) -> RequestBuilder {
-        let prepared = prepared(&self.client, self.credential.as_deref(), method, address, headers, body);
-        match &self.cluster_id {
-            Some(id) => prepared.header(IF_CLUSTER, id),
-            None => prepared,
-        }
+        prepared(&self.client, self.credential.as_deref(), method, address, headers, body)
     }
 
     /// The answer, with the source of the token, unless the node belongs to another cluster. Then it has done nothing.
     fn of_this_cluster(&self, answer: Answer) -> Result<Answer, CallError> {
-        let refuses = || answer.problem().is_some_and(|problem| problem.code == "wrong_cluster");
-        if self.cluster_id.is_some() && answer.status == StatusCode::CONFLICT && refuses() {
-            let why = "it belongs to another cluster".to_string();
+        let problem =
+            answer.problem().filter(|_| self.names_cluster && answer.status == StatusCode::CONFLICT);
+        if let Some(problem) = problem.filter(|problem| problem.code == WRONG_CLUSTER) {
+            let why = format!("{}; if it was formed again, set its context again", problem.detail);
             return Err(CallError::NotReached { tried: vec![Tried { url: answer.url, why }] });
         }
         Ok(Answer { token_from: self.token_from.clone(), ..answer })

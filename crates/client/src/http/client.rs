@@ -50,6 +50,7 @@ pub struct ClientBuilder {
     deadline: Duration,
     attempt: Duration,
     tls: Tls,
+    cluster_id: Option<String>,
 }
 
 impl ClientBuilder {
@@ -62,6 +63,13 @@ impl ClientBuilder {
     /// The time limit of one attempt. Default: 3 s.
     pub fn attempt_timeout(mut self, attempt: Duration) -> ClientBuilder {
         self.attempt = attempt;
+        self
+    }
+
+    /// The identity of the cluster, as `GET /v1/members` shows it. A node of another cluster then refuses each call, and the
+    /// next node is tried. Default: none.
+    pub fn cluster_id(mut self, id: impl Into<String>) -> ClientBuilder {
+        self.cluster_id = Some(id.into());
         self
     }
 
@@ -94,8 +102,9 @@ impl ClientBuilder {
     /// Makes the client. Sends nothing. Fails with [`Error::NoClient`] if the HTTP client cannot be set up, with
     /// [`Error::BadNode`] if a URL is not valid, and with [`Error::BadOption`] if no node is named.
     pub fn build(self) -> Result<Client, Error> {
-        let ClientBuilder { nodes, credential, secret, deadline, attempt, tls } = self;
-        let client = connections(CONNECT_MAX, &tls).map_err(|why| Error::NoClient { why })?;
+        let ClientBuilder { nodes, credential, secret, deadline, attempt, tls, cluster_id } = self;
+        let client =
+            connections(CONNECT_MAX, &tls, cluster_id.as_deref()).map_err(|why| Error::NoClient { why })?;
         let (nodes, names_itself) = (Nodes::new(nodes)?, secret.is_some());
         let secret = secret.unwrap_or_else(random::id);
         let clock = Clock::Boottime;
@@ -114,8 +123,8 @@ impl Client {
     /// Begins the options of a client of the cluster with these nodes.
     pub fn builder<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> ClientBuilder {
         let nodes = nodes.into_iter().map(Into::into).collect();
-        let tls = Tls::default();
-        ClientBuilder { nodes, credential: None, secret: None, deadline: DEADLINE, attempt: ATTEMPT, tls }
+        let (deadline, attempt, tls) = (DEADLINE, ATTEMPT, Tls::default());
+        ClientBuilder { nodes, credential: None, secret: None, deadline, attempt, tls, cluster_id: None }
     }
 
     /// The final answer, with any status.

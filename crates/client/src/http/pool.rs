@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect;
 
 use crate::clock::Clock;
@@ -24,12 +25,24 @@ pub struct Http {
     pub attempt: Duration,
 }
 
-/// A pool of connections to nodes. Fails if the HTTP client cannot be set up.
-pub fn connections(connect_max: Duration, tls: &Tls) -> Result<reqwest::Client, String> {
+/// The header that names the cluster that a call is for.
+const IF_CLUSTER: &str = "if-cluster";
+
+/// A pool of connections to nodes. If a cluster is named, each call names it. Fails if the HTTP client cannot be set up.
+pub fn connections(
+    connect_max: Duration,
+    tls: &Tls,
+    cluster_id: Option<&str>,
+) -> Result<reqwest::Client, String> {
+    let mut headers = HeaderMap::new();
+    if let Some(id) = cluster_id {
+        headers.insert(IF_CLUSTER, HeaderValue::try_from(id).map_err(|error| error.to_string())?);
+    }
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
         .referer(false)
+        .default_headers(headers)
         .connect_timeout(connect_max)
         .pool_idle_timeout(POOL_IDLE);
     applied(tls, builder)?.build().map_err(|error| root_of(&error))
