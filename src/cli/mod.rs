@@ -43,6 +43,7 @@ mod table;
 mod target;
 mod token;
 mod top;
+mod unit;
 mod value;
 mod why;
 mod yaml;
@@ -106,6 +107,8 @@ enum Command {
     Msg(msg::MsgArgs),
     /// Run a command while holding a role
     Exec(exec::ExecArgs),
+    /// Print a systemd unit for a command or an address that belongs where a role is held
+    Unit(unit::UnitArgs),
     /// List, add, remove and move nodes of the cluster
     #[command(alias = "member")]
     Members(members::MembersArgs),
@@ -219,6 +222,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Cert(args) => cert::run(args),
         Command::Exec(args) => exec::run(args),
+        Command::Unit(args) => unit::run(args),
         Command::Become(args) => Err(exec::become_command(args)),
         Command::Completions(args) => generated::completions(args, Cli::command()),
         Command::Man(args) => generated::man(args, Cli::command()),

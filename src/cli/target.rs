@@ -45,6 +45,11 @@ pub enum TokenSource {
 }
 
 impl Target {
+    /// Whether anybody has named the cluster. Else these are the nodes of `eldest dev`.
+    pub fn is_named(&self) -> bool {
+        self.url != DEFAULT_URLS
+    }
+
     /// The token, if there is one, and where it comes from.
     pub fn credential(&self) -> Result<Option<(String, String)>, Failure> {
         if let Some(what) = &self.wrong {

@@ -78,6 +78,7 @@ mod tokens;
 mod top;
 mod tour;
 mod traces;
+mod units;
 mod unreadable;
 mod users;
 mod wall_clock;
