@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A shorter command shows no progress: the line would only flash.
 const BEGINS_AFTER: Duration = Duration::from_secs(1);
 
-/// Faster than this nobody can read, and a slow connection to the terminal would slow down the work.
+/// A faster update cannot be read, and a slow connection to the terminal would slow down the work.
 pub const EVERY: Duration = Duration::from_millis(250);
 
 /// Control sequence: go to the beginning of the line, and clear it.
@@ -29,7 +29,7 @@ impl Progress {
         Progress { line: ProgressLine::new(Instant::now()), is_terminal: io::stderr().is_terminal() }
     }
 
-    /// Shows the bytes that are done, such as "checked 120 MiB of 800 MiB". `all` is `None` if nobody knows the number.
+    /// Shows the bytes that are done, such as "checked 120 MiB of 800 MiB". `all` is `None` if the number is unknown.
     pub fn bytes(&mut self, done: &str, bytes: u64, all: Option<u64>) {
         self.say(|_| amount(done, bytes, all));
     }

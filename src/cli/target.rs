@@ -45,7 +45,7 @@ pub enum TokenSource {
 }
 
 impl Target {
-    /// Whether anybody has named the cluster. Else these are the nodes of `eldest dev`.
+    /// Whether an option, a variable or a context names the cluster. Otherwise these are the nodes of `eldest dev`.
     pub fn is_named(&self) -> bool {
         self.url != DEFAULT_URLS
     }

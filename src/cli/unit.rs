@@ -100,7 +100,7 @@ fn interface_name(text: &str) -> Result<String, &'static str> {
 }
 
 pub fn run(args: &UnitArgs) -> Result<(), Failure> {
-    // A wrong context or token is told now, and not by the unit.
+    // Reports a wrong context or token now, not when the unit starts.
     args.target.credential()?;
     if !args.target.is_named() {
         let what = "which cluster? name its nodes with --url, or use a context".to_string();

@@ -173,7 +173,7 @@ async fn a_context_that_is_wrong_breaks_only_what_needs_it() {
         user.ends_with(&given, &[], 6);
         user.ends_with(&given[..3], &[("ELDEST_NODES", &url), ("ELDEST_ADMIN_TOKEN", ADMIN)], 6);
     }
-    // This command calls nobody.
+    // This command calls no node.
     user.ends_with(&["backup", "check", "no-such-file"], &[], 1);
     let told = user.ends_with(&["doc", "get", "a", "--context", "nope"], &[], 2);
     assert!(told.contains("no context \"nope\""), "{told}");

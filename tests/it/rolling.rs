@@ -1,20 +1,46 @@
-//! A rolling restart, as an upgrade does it: SIGTERM, wait, start, wait, the next one.
+//! A rolling upgrade, and the way back: SIGTERM, wait, start the other program, wait, the next one. `scripts/upgrade` names
+//! the program of the release before; otherwise it is a rolling restart of this one.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::harness::Cluster;
+use crate::harness::{Call, Cluster, Plan, wait_for};
 use crate::load::Load;
 
+/// Puts a program in the place of this node's.
+async fn replace(cluster: &Cluster, id: u32, program: &Path) {
+    cluster.term(id).await;
+    // The two others still accept writes.
+    cluster.write_doc(&format!("without-{id}"), id.into()).await;
+    cluster.node(id).runs_program(program);
+    cluster.start(id);
+    cluster.is_ready(id).await;
+}
+
 #[tokio::test]
-async fn a_rolling_restart_loses_nothing_and_only_asks_to_try_again() {
-    let cluster = Arc::new(Cluster::of(3).await);
-    let load = Load::start(&cluster, "load");
-    for id in [1, 2, 3, 1] {
-        cluster.term(id).await;
-        // The two others still accept writes.
-        cluster.write_doc(&format!("without-{id}"), id.into()).await;
+async fn a_rolling_upgrade_and_the_way_back_lose_nothing() {
+    let now = Path::new(env!("CARGO_BIN_EXE_eldest"));
+    let before = std::env::var_os("ELDEST_BEFORE").map_or(now.to_path_buf(), PathBuf::from);
+    let cluster = Plan::new(3).prepare();
+    for id in cluster.ids() {
+        cluster.node(id).runs_program(&before);
         cluster.start(id);
-        cluster.is_ready(id).await;
+    }
+    cluster.ready().await;
+    let cluster = Arc::new(cluster);
+    let load = Load::start(&cluster, "load");
+    let lease = Call::post("/v1/roles/r/acquire").raw_json("{\"instance_id\":\"i\",\"ttl_ms\":3600000}");
+    let token = cluster.answer(1, lease).await.expect(200).json()["token"].clone();
+    // The leader comes last, then first, then in between.
+    for (program, order) in [(now, [3, 2, 1]), (&before, [1, 3, 2]), (now, [2, 1, 3])] {
+        for id in order {
+            replace(&cluster, id, program).await;
+        }
+        wait_for("the role is still held", async || {
+            let shown = cluster.answer(2, Call::get("/v1/roles/r")).await;
+            (shown.ok() && shown.json()["token"] == token).then_some(())
+        })
+        .await;
     }
     let tally = load.end().await;
     println!("{}", tally.show());

@@ -143,6 +143,8 @@ async fn a_floating_address_is_where_the_role_is_held() {
 fn systemd_understands_the_units() {
     let folder = std::env::temp_dir().join(format!("eldest-units-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
+    let token = folder.join("token").display().to_string();
+    fs::write(&token, "secret").expect("written");
     let url = ["--url", "http://10.0.0.1:9000,http://10.0.0.2:9000"];
     let command = [
         "unit",
@@ -152,7 +154,7 @@ fn systemd_understands_the_units() {
         "--user",
         "root",
         "--token-file",
-        "t",
+        &token,
         "--",
         "/bin/echo",
         "50 %",

@@ -27,13 +27,16 @@ pub struct Node {
     launcher: Vec<String>,
     /// It is called by https://.
     tls: Mutex<bool>,
+    /// The program that the next start runs.
+    binary: Mutex<PathBuf>,
     process: Mutex<Option<Child>>,
 }
 
 impl Node {
     pub fn new(id: u32, ip: Ipv4Addr, folder: PathBuf, data: PathBuf, launcher: Vec<String>) -> Node {
         fs::create_dir_all(&folder).expect("a node's folder");
-        Node { id, ip, folder, data, launcher, tls: Mutex::new(false), process: Mutex::new(None) }
+        let binary = Mutex::new(PathBuf::from(env!("CARGO_BIN_EXE_eldest")));
+        Node { id, ip, folder, data, launcher, tls: Mutex::new(false), binary, process: Mutex::new(None) }
     }
 
     pub fn move_to(&mut self, ip: Ipv4Addr) {
@@ -49,6 +52,11 @@ impl Node {
     /// From now on it is called by https://, or not.
     pub fn speaks_tls(&self, speaks: bool) {
         *self.tls.lock().expect("nobody panics with it") = speaks;
+    }
+
+    /// From the next start on it runs this program.
+    pub fn runs_program(&self, binary: &Path) {
+        *self.binary.lock().expect("nobody panics with it") = binary.to_path_buf();
     }
 
     pub fn topology_path(&self) -> PathBuf {
@@ -77,7 +85,7 @@ impl Node {
         let mut process = self.process.lock().expect("no start has panicked");
         assert!(process.is_none(), "n{} runs already", self.id);
         let log = File::options().create(true).append(true).open(self.stderr_path()).expect("the log file");
-        let binary = env!("CARGO_BIN_EXE_eldest").to_string();
+        let binary = self.binary.lock().expect("nobody panics with it").display().to_string();
         let mut words = self.launcher.iter().chain([&binary]);
         let mut command = Command::new(words.next().expect("at least the binary"));
         command
