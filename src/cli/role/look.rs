@@ -65,11 +65,10 @@ fn whole(role: &Value) -> String {
     table.row(["role".to_string(), cell(&role["role"])]);
     let holder = if leader.is_null() { "nobody".to_string() } else { cell(&leader["instance_id"]) };
     table.row(["holder".to_string(), holder]);
-    for name in ["address", "metadata"] {
-        table.row([name.to_string(), cell(&leader[name])]);
-    }
-    for name in ["token", "acquired_at", "ttl_ms", "expires_in_ms", "waiting"] {
-        table.row([name.to_string(), cell(&role[name])]);
+    let of_holder = ["address", "metadata"].map(|name| (name, &leader[name]));
+    let of_role = ["token", "acquired_at", "ttl_ms", "expires_in_ms", "waiting"].map(|name| (name, &role[name]));
+    for (name, value) in of_holder.into_iter().chain(of_role).filter(|(_, value)| !value.is_null()) {
+        table.row([name.to_string(), cell(value)]);
     }
     table.to_string()
 }
@@ -111,7 +110,7 @@ r     a                7      9              0
     #[test]
     fn a_free_role_is_nobodys() {
         let shown = whole(&json!({"role": "r", "leader": null, "waiting": 2}));
-        assert!(shown.contains("holder         nobody\n") && shown.contains("waiting        2\n"), "{shown}");
+        assert!(shown.contains("holder   nobody\n") && shown.contains("waiting  2\n"), "{shown}");
     }
 
     #[test]
