@@ -66,7 +66,8 @@ fn whole(role: &Value) -> String {
     let holder = if leader.is_null() { "nobody".to_string() } else { cell(&leader["instance_id"]) };
     table.row(["holder".to_string(), holder]);
     let of_holder = ["address", "metadata"].map(|name| (name, &leader[name]));
-    let of_role = ["token", "acquired_at", "ttl_ms", "expires_in_ms", "waiting"].map(|name| (name, &role[name]));
+    let of_role =
+        ["token", "acquired_at", "ttl_ms", "expires_in_ms", "waiting"].map(|name| (name, &role[name]));
     for (name, value) in of_holder.into_iter().chain(of_role).filter(|(_, value)| !value.is_null()) {
         table.row([name.to_string(), cell(value)]);
     }
