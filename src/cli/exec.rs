@@ -96,6 +96,9 @@ impl From<By> for HeldBy {
     }
 }
 
+/// The time to find a node that answers, before the role is asked for.
+const LIVE_MOST: Duration = Duration::from_millis(500);
+
 /// The time that a node has to say that the role is still held.
 const ANSWER_MOST: Duration = Duration::from_secs(1);
 
@@ -105,7 +108,7 @@ impl ExecArgs {
     }
 }
 
-/// What `eldest exec` starts as: it becomes the command.
+/// The first process of the group, which becomes the command.
 #[derive(Debug, Parser)]
 pub struct BecomeArgs {
     /// The process that started this one; if another one is the parent now, it has ended
@@ -171,8 +174,9 @@ async fn lock(args: &ExecArgs, secret: &str) -> Result<Lock, ExecEnd> {
         (_, why) => ExecEnd::Failed { why },
     };
     let caller = target.caller().map_err(failed)?;
-    // If no node answers, the client tries all of them for a while.
-    let urls = caller.live_first(&target.url).await.unwrap_or(target.url.clone());
+    // If no node answers now, the client tries all of them for a while.
+    let live = tokio::time::timeout(LIVE_MOST, caller.live_first(&target.url)).await;
+    let urls = live.ok().and_then(Result::ok).unwrap_or(target.url.clone());
     let client = target.builder(&urls).map_err(failed)?.secret(secret).build().map_err(ExecEnd::of_asking)?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});

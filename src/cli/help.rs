@@ -6,12 +6,12 @@ use clap::Command;
 /// Lines that stay as they are, examples and tables, are broken at this width. clap breaks paragraphs itself.
 const COLUMNS: usize = 80;
 
-/// What a command that goes on in the next line begins with there.
+/// The beginning of the second line of a command that is too long for one.
 const CONTINUED: &str = "      ";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelpPart {
-    /// What the lines below it are, such as `Example`.
+    /// The heading of the lines below it, such as `Example`.
     Heading(String),
     /// Indented lines, each at most as long as was asked for.
     Lines(Vec<String>),

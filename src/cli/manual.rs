@@ -72,7 +72,7 @@ fn page(command: &Command, parent: Option<&str>, version: &str) -> io::Result<St
     Ok(in_ascii(&page))
 }
 
-/// What the command does, with the paragraphs from the end of its help.
+/// The description of the command, with the paragraphs from the end of its help.
 fn description(command: &Command, prose: Vec<Vec<HelpPart>>) -> String {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
     let text = |part: HelpPart| match part {
@@ -185,7 +185,7 @@ mod tests {
         assert!(put.contains("eldest dev") && !put.contains("http://"), "{put}");
     }
 
-    /// Only where groff is installed.
+    /// It checks nothing if groff is not installed.
     #[test]
     fn groff_understands_every_page() {
         let mut groff = Process::new("groff");

@@ -164,7 +164,7 @@ fn table(listed: Listed) -> String {
     format!("{head}\n{table}")
 }
 
-/// What the cluster can bear from now on.
+/// Says how many nodes may fail from now on.
 fn voters_left(listed: &Listed) -> String {
     let votes = listed.members.iter().filter(|member| member.votes).count();
     match (votes, votes.saturating_sub(1) / 2) {

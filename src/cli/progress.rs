@@ -98,7 +98,7 @@ impl ProgressLine {
         ProgressLine { began, shown: None }
     }
 
-    /// What must be written now, if anything. `text` gets the time since the beginning.
+    /// The text to write now, if any. `text` gets the time since the beginning.
     fn at(&mut self, now: Instant, text: impl FnOnce(Duration) -> String) -> Option<String> {
         let due = self.shown.map_or(self.began + BEGINS_AFTER, |shown| shown + EVERY);
         if now < due {
@@ -108,7 +108,7 @@ impl ProgressLine {
         Some(format!("{CLEAR}eldest: {}", text(now - self.began)))
     }
 
-    /// What must be written at the end.
+    /// The text to write at the end.
     fn end(&mut self) -> &'static str {
         if self.shown.take().is_some() { CLEAR } else { "" }
     }

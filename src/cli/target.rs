@@ -20,6 +20,8 @@ const DEFAULT_URLS: [&str; 3] = ["http://127.0.0.1:9000", "http://127.0.0.2:9000
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     pub url: Vec<String>,
+    /// Whether an option, a variable or a context names the cluster. Otherwise these are the nodes of `eldest dev`.
+    pub is_named: bool,
     pub token: TokenSource,
     pub tls: Tls,
     /// Calls name this cluster, and a node of another one refuses them.
@@ -28,7 +30,7 @@ pub struct Target {
     pub wrong: Option<String>,
 }
 
-/// Where the token comes from, with the name under which a refusal shows it.
+/// The origin of the token. A refusal shows `from`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TokenSource {
     #[default]
@@ -45,11 +47,6 @@ pub enum TokenSource {
 }
 
 impl Target {
-    /// Whether an option, a variable or a context names the cluster. Otherwise these are the nodes of `eldest dev`.
-    pub fn is_named(&self) -> bool {
-        self.url != DEFAULT_URLS
-    }
-
     /// The token, if there is one, and where it comes from.
     pub fn credential(&self) -> Result<Option<(String, String)>, Failure> {
         if let Some(what) = &self.wrong {
@@ -109,7 +106,7 @@ fn checked(token: &str, from: String) -> Result<Option<(String, String)>, Failur
     }
 }
 
-/// What was typed, and what comes from the environment.
+/// Distinguishes options that were typed from variables.
 #[derive(Clone, Copy)]
 struct Said<'a>(&'a ArgMatches);
 
@@ -150,9 +147,10 @@ impl TargetArgs {
         let tls = tls(self.tls.files(), &context, |id| said.is_option(id) || !is_typed);
         // With an address that is typed, the caller decides which cluster it is.
         let cluster_id = context.cluster_id.filter(|_| !said.is_option("url"));
-        let url = [urls, context.urls, DEFAULT_URLS.map(str::to_string).to_vec()];
-        let url = url.into_iter().find(|urls| !urls.is_empty()).unwrap_or_default();
-        Ok(Target { url, token, tls, cluster_id, wrong: None })
+        let named = [urls, context.urls].into_iter().find(|urls| !urls.is_empty());
+        let is_named = named.is_some();
+        let url = named.unwrap_or_else(|| DEFAULT_URLS.map(str::to_string).to_vec());
+        Ok(Target { url, is_named, token, tls, cluster_id, wrong: None })
     }
 
     /// The context that counts for these addresses, or for none.

@@ -102,7 +102,7 @@ fn interface_name(text: &str) -> Result<String, &'static str> {
 pub fn run(args: &UnitArgs) -> Result<(), Failure> {
     // Reports a wrong context or token now, not when the unit starts.
     args.target.credential()?;
-    if !args.target.is_named() {
+    if !args.target.is_named {
         let what = "which cluster? name its nodes with --url, or use a context".to_string();
         return Err(Failure::Usage { what });
     }

@@ -146,7 +146,7 @@ async fn a_node_of_another_cluster_is_skipped() {
         let told = user.ends_with(words, &[], 3);
         assert!(told.contains("if it was formed again, set its context again"), "{words:?}: {told}");
     }
-    // What is typed is called, whatever the context says of it.
+    // An address that is typed is called, even if the context says otherwise.
     user.ends_with(&["doc", "put", "a", "2", "--url", &other], &[], 0);
     let told = user.ends_with(&["exec", "--role", "r", "--", "true"], &[], 125);
     assert!(told.contains("wrong_cluster"), "{told}");

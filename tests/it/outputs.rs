@@ -1,7 +1,9 @@
 //! Every command that has `--output`, in every form, when it succeeds, when the cluster refuses it, and when no node can be reached. The
 //! commands are read from the help, so a new one is tested, or must be listed here. The commands that call no node fail over files instead.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -377,4 +379,15 @@ async fn each_refresh_is_one_document() {
     }
     let said = text(&run(&urls, ADMIN, "top --count 2 --every 200ms --output yaml").stdout);
     assert_eq!(said.lines().filter(|line| *line == "---").count(), 2, "{said}");
+}
+
+/// A path may have any bytes.
+#[test]
+fn words_that_are_not_text_are_refused() {
+    for form in FORMS {
+        let mut command = bounded();
+        command.args(["doc", "put"]).arg(OsStr::from_bytes(b"caf\xe9")).args(["1", "--output", form]);
+        let output = command.output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2), "{form}: {}", text(&output.stderr));
+    }
 }

@@ -15,6 +15,8 @@ async fn replace(cluster: &Cluster, id: u32, program: &Path) {
     cluster.node(id).runs_program(program);
     cluster.start(id);
     cluster.is_ready(id).await;
+    let runs = std::fs::read_link(format!("/proc/{}/exe", cluster.node(id).pid().expect("it runs")));
+    assert_eq!(runs.expect("a process"), std::fs::canonicalize(program).expect("a program"));
 }
 
 #[tokio::test]

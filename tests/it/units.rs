@@ -1,4 +1,4 @@
-//! Units of systemd that `eldest unit` prints. What they run is run here as systemd would, in networks of its own.
+//! Units of systemd that `eldest unit` prints. The tests run their commands as systemd would, in separate networks.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ const INTERFACE: &str = "eth0";
 /// The exit code of `eldest exec` when the lease was lost.
 const LOST: i32 = 122;
 
-/// What a unit runs, in the network of one machine.
+/// The commands of a unit, in the network of one machine.
 struct Machine {
     namespace: String,
     before: String,

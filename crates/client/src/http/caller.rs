@@ -236,7 +236,7 @@ impl Caller {
         self.of_this_cluster(
             exchange(request, &Clock::Boottime, url, within)
                 .await
-                .map_err(|broken| broken.at(url, &Method::GET))?,
+                .map_err(|broken| broken.at(url, &Method::POST))?,
         )
     }
 

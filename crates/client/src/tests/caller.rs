@@ -59,6 +59,23 @@ async fn what_was_sent_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn only_a_read_has_no_unknown_outcome() {
+    let cut = async || Fake::script(vec![Reply::Json(200, json!({})), Reply::Cut]).await;
+    let caller = Caller::new(None).expect("a client");
+    let is_open = |error: CallError| matches!(error, CallError::NoAnswer { is_open: true, .. });
+    let node = Fake::script(vec![Reply::Cut]).await;
+    assert!(!is_open(caller.at(&node.url, &Request::get("/x")).await.expect_err("cut")));
+    let node = cut().await;
+    let posted = caller.call(&[&node.url], &Request::post("/x", &json!({}))).await;
+    assert!(is_open(posted.expect_err("cut")));
+    let node = Fake::script(vec![Reply::Cut]).await;
+    let (end, pieces) = tokio::sync::mpsc::channel(1);
+    drop(end);
+    let uploaded = caller.upload(&node.url, "/x", pieces, std::time::Duration::from_secs(60)).await;
+    assert!(is_open(uploaded.expect_err("cut")), "a restore may have been carried out");
+}
+
+#[tokio::test]
 async fn what_changes_something_goes_to_a_node_that_answers() {
     // A frozen node takes connections, and answers nothing.
     let frozen = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
