@@ -1,8 +1,8 @@
 //! `eldest unit`: prints a unit of systemd for what runs only where a role is held: a command, or a floating address.
 //!
 //! ```text
-//!   systemd ─► eldest exec --role R --wait ─┬─ the command             killed before another machine can hold the role
-//!                                           └─ address on, then sleep  and ExecStopPost takes the address off
+//!   systemd ─► eldest exec --role R --wait ─┬─ the command               killed before another machine can hold the role
+//!                                           └─ address on … address off  off before the role is given back; ExecStopPost, if it was killed
 //! ```
 
 use std::env::current_exe;
@@ -22,27 +22,28 @@ use super::target::{Target, TokenSource};
 #[command(after_help = "\
 Examples:
   eldest unit report --role nightly-report --user report -- /usr/local/bin/report --all
-  eldest unit web-address --role web --address 10.0.0.100/24 --interface eth0
-  eldest unit web-address --role web --address 10.0.0.100/24 --interface eth0 --context prod
+  eldest unit web-address --role web --address 10.0.0.100/32 --interface eth0
+  eldest unit web-address --role web --address 10.0.0.100/32 --interface eth0 --context prod
 
 Save the output as /etc/systemd/system/NAME.service on each machine that may hold the role. Then run
 `systemctl daemon-reload` and `systemctl enable --now NAME`. The unit has the addresses of the cluster and the paths of the
 token and the certificates in it; systemd reads these files as root, so the command's user need not.
 
 An address is put on the interface after the role was acquired, and announced if there is `arping` (iputils-arping). It is
-taken off before another machine can hold the role. A machine whose kernel stands still keeps it until it goes on.")]
+taken off before the role is given back, and before the ttl has passed if the program is killed or cut off. A machine or
+a program that stands still keeps it until it goes on. Give /32: then nothing else depends on the address.")]
 pub struct UnitArgs {
     /// The name of the unit
     #[arg(value_name = "NAME", value_parser = unit_name)]
     name: String,
     /// The role that the machine must hold
-    #[arg(long)]
+    #[arg(long, value_parser = not_empty)]
     role: String,
     /// The time for which the role stays with a machine that does not renew it
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "10s")]
+    #[arg(long, value_name = "SPAN", value_parser = ttl, default_value = "10s")]
     ttl: Duration,
     /// The user that the command runs as [default: root]
-    #[arg(long, conflicts_with = "address")]
+    #[arg(long, conflicts_with = "address", value_parser = user_name)]
     user: Option<String>,
     /// An IPv4 address with the length of its network, which the machine has while it holds the role
     #[arg(long, value_name = "ADDRESS/BITS", requires = "interface", conflicts_with = "command")]
@@ -90,12 +91,29 @@ fn unit_name(text: &str) -> Result<String, &'static str> {
     }
 }
 
+fn not_empty(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() { Err("it is empty") } else { Ok(text.to_string()) }
+}
+
+fn ttl(text: &str) -> Result<Duration, String> {
+    let ttl = span(text)?;
+    if ttl < Duration::from_secs(1) { Err("give at least 1s".to_string()) } else { Ok(ttl) }
+}
+
+fn user_name(text: &str) -> Result<String, &'static str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.chars().all(fits) && !text.is_empty() {
+        true => Ok(text.to_string()),
+        false => Err("give the name of a user"),
+    }
+}
+
 /// The bound is the kernel's.
 fn interface_name(text: &str) -> Result<String, &'static str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
-    match text.chars().all(fits) && (1..=15).contains(&text.len()) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.chars().all(fits) && (1..=15).contains(&text.len()) && !matches!(text, "." | "..") {
         true => Ok(text.to_string()),
-        false => Err("the name of an interface has 1 to 15 letters, digits, or one of - _ . : @"),
+        false => Err("the name of an interface has 1 to 15 letters, digits, hyphens, underscores or dots"),
     }
 }
 
@@ -105,6 +123,11 @@ pub fn run(args: &UnitArgs) -> Result<(), Failure> {
     if !args.target.is_named {
         let what = "which cluster? name its nodes with --url, or use a context".to_string();
         return Err(Failure::Usage { what });
+    }
+    if let Some(relative) = args.command.first().filter(|word| word.contains('/') && !word.starts_with('/')) {
+        return Err(Failure::Usage {
+            what: format!("{relative}: give the whole path; systemd runs it elsewhere"),
+        });
     }
     let program = current_exe().map_err(Failure::file("the path of this program"))?;
     let shown = Shown::of(&args.target)?;
@@ -138,7 +161,14 @@ impl Shown {
         ];
         let mut files = Vec::new();
         for (option, path) in all.into_iter().filter_map(|(option, path)| Some((option, path?))) {
-            files.push((option, absolute(path).map_err(Failure::file(path))?));
+            let path = absolute(path).map_err(Failure::file(path))?;
+            let fits = |text: &str| !text.contains(char::is_control) && !text.ends_with('\\');
+            if !path.to_str().is_some_and(fits) {
+                return Err(Failure::Usage {
+                    what: format!("a unit cannot name the file {path:?}: rename it"),
+                });
+            }
+            files.push((option, path));
         }
         Ok(Shown { files })
     }
@@ -157,8 +187,10 @@ impl Shown {
 
 fn text(args: &UnitArgs, program: &Path, shown: &Shown) -> String {
     let UnitArgs { name, role, target, .. } = args;
+    // The kernel ends a command with the program, but takes no address off: that needs the rest of the ttl.
+    let held_by = if args.address.is_some() { " --held-by lease" } else { "" };
     let exec = format!(
-        "{} exec --role {} --wait --ttl {}ms --url {}{} --",
+        "{} exec --role={}{held_by} --wait --ttl {}ms --url {}{} --",
         word(&program.display().to_string()),
         word(role),
         millis(args.ttl),
@@ -205,12 +237,14 @@ fn of_command(args: &UnitArgs, exec: &str) -> String {
 fn of_address(FloatingAddress { ip, bits }: FloatingAddress, interface: &str, exec: &str) -> String {
     let off = format!("-/bin/sh -c \"ip address del {ip}/{bits} dev {interface} 2> /dev/null\"");
     let on = format!("ip address replace {ip}/{bits} dev {interface}");
+    // The role is given back after this shell has ended, so the address comes off first.
+    let trap = format!("trap 'ip address del {ip}/{bits} dev {interface}; exit 0' TERM INT");
     let announce = format!("command -v arping > /dev/null && arping -q -U -c 3 -I {interface} {ip}");
     format!(
         "\
 # A machine that lost its power had no time to take the address off.
 ExecStartPre={off}
-ExecStart={exec} /bin/sh -c \"{on} && {{ {announce}; exec sleep infinity; }}\"
+ExecStart={exec} /bin/sh -c \"{trap}; {on} && {{ {announce}; sleep infinity & wait; }}\"
 ExecStopPost={off}
 KillMode=mixed
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
@@ -239,7 +273,7 @@ fn word(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '$' | '%' => quoted.extend([c, c]),
-            c if c.is_control() => quoted.push_str(&format!("\\x{:02x}", c as u32)),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", c as u32)),
             c => quoted.push(c),
         }
     }
@@ -266,7 +300,7 @@ mod tests {
     #[test]
     fn a_command_is_quoted_for_systemd() {
         let text = unit(&["--user", "web", "--", "sh", "-c", "echo \"$HOME\" 100%", "", ";"]);
-        let exec = "ExecStart=/usr/bin/eldest exec --role r --wait --ttl 10000ms --url http://n1:9000,http://n2:9000 -- \
+        let exec = "ExecStart=/usr/bin/eldest exec --role=r --wait --ttl 10000ms --url http://n1:9000,http://n2:9000 -- \
             sh -c \"echo \\\"$$HOME\\\" 100%%\" \"\" \\;\n";
         assert!(text.contains(exec), "{text}");
         assert!(
@@ -299,7 +333,11 @@ mod tests {
             text.contains(&format!("ExecStartPre{off}")) && text.contains(&format!("ExecStopPost{off}")),
             "{text}"
         );
-        assert!(text.contains("\"ip address replace 10.0.0.100/24 dev eth0 && { "), "{text}");
+        assert!(text.contains("; ip address replace 10.0.0.100/24 dev eth0 && { "), "{text}");
+        assert!(
+            text.contains(" --held-by lease ") && text.contains("trap 'ip address del 10.0.0.100/24 "),
+            "{text}"
+        );
         assert!(text.contains("Description=the address 10.0.0.100, where the role r is held"), "{text}");
     }
 
@@ -313,6 +351,15 @@ mod tests {
         assert_eq!(unit_name("web.service").as_deref(), Ok("web"));
         assert!(unit_name("a/b").is_err() && unit_name("").is_err());
         assert!(interface_name("eth0.7").is_ok() && interface_name("eth0; reboot").is_err());
+        assert!(user_name("root\nExecStartPre=/x").is_err() && user_name("").is_err() && ttl("0s").is_err());
+        let told = |words: &[&str]| {
+            let words = [&["unit", "u", "--role", "r", "--url", "n1"][..], words].concat();
+            Shown::of(&UnitArgs::try_parse_from(words).expect("understood").target)
+                .expect_err("wrong")
+                .to_string()
+        };
+        assert!(told(&["--token-file", "/a\nb", "--", "true"]).contains("rename it"));
+        assert!(told(&["--ca", "/a\\", "--", "true"]).contains("rename it"));
         let both =
             ["unit", "u", "--role", "r", "--address", "10.0.0.1/24", "--interface", "eth0", "--", "true"];
         assert!(UnitArgs::try_parse_from(both).is_err());
